@@ -1,0 +1,126 @@
+// When an output is right: the acceptance rule, in float64, the same code on every device.
+//
+// A result is right if it is f(z') for some z' near the exact pre-activation z, up to the activation's own
+// rounding, f = mish o mish:
+//
+//   delta  = (factor 2^-24 + 2.2 u) S       S = sum |x||w| + |b|,  factor = max(16, 2 sqrt(9 c))
+//   lo, hi = min, max of f over [z - delta, z + delta]
+//   accept   if lo - a <= y <= hi + a,      a = 32 2^-24 |f(z)| + (2 + |z|) 2^-126
+//
+// u is the unit roundoff of the class's multiplicands (0, 2^-11, 2^-8); 2.2 u S bounds two rounded
+// multiplicands, `factor` bounds fp32 summation in any order with margin (Higham, "Accuracy and Stability
+// of Numerical Algorithms", section 4.2), `a` allows two Mishes in fp32 and flushed subnormals. The negative tail is
+// judged relatively.
+#pragma once
+
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "core/shape.hpp"
+#include "core/words.hpp"
+
+namespace convmish {
+
+/// mish(x) = x tanh(softplus(x)) = x n / (n + 2), n = e (e + 2), e = exp(x). Right for every double,
+/// infinities included: mish(-inf) = -0, the limit.
+CONVMISH_HD inline double mish64(double x) {
+  if (x > 40) return x;  // n / (n + 2) is 1 to float64; e^x would overflow from 709 on
+  if (x < -745) return -0.0;  // x e^x is below the least subnormal (and -inf * 0 would be NaN)
+  const double e = exp(x);
+  const double n = e * (e + 2);
+  return x * (n / (n + 2));
+}
+
+/// d mish / dx = t + x (1 - t^2) sigmoid(x), t = tanh(softplus(x)).
+CONVMISH_HD inline double mish64_derivative(double x) {
+  if (x > 40) return 1;
+  if (x < -745) return 0;
+  const double e = exp(x);
+  const double n = e * (e + 2);
+  const double t = n / (n + 2);
+  return t + x * (1 - t) * (1 + t) * (e / (1 + e));
+}
+
+CONVMISH_HD inline double activation64(double z) { return mish64(mish64(z)); }
+CONVMISH_HD inline double activation64_derivative(double z) {
+  return mish64_derivative(mish64(z)) * mish64_derivative(z);
+}
+
+/// Where mish, and so mish o mish, has its one minimum.
+inline constexpr double kActivationArgmin = -1.19245;
+
+/// What the rule needs beside z and S: fixed for a case.
+struct AcceptanceRule {
+  double relative_delta = 0;  // delta / S
+
+  CONVMISH_HD double delta(double s) const { return relative_delta * s; }
+};
+
+/// The unit roundoff of a class's multiplicands.
+constexpr double multiplicand_roundoff(MathClass math) {
+  switch (math) {
+    case MathClass::fp32: return 0;
+    case MathClass::tf32:
+    case MathClass::fp16: return 0x1p-11;
+    case MathClass::bf16: return 0x1p-8;
+  }
+  return 0;
+}
+
+/// `exact_sums`: the fill makes every summation order exact and the plan is direct, so only the
+/// activation may round.
+inline AcceptanceRule acceptance_rule(MathClass math, const Shape& shape, bool exact_sums) {
+  if (exact_sums) return {};
+  const double u = multiplicand_roundoff(math);
+  const double root = 2 * std::sqrt(static_cast<double>(shape.reduction()));
+  return {(root > 16 ? root : 16) * 0x1p-24 + 2.2 * u};
+}
+
+/// One output judged.
+struct Judgement {
+  bool right;
+  double expected;     // f(z)
+  double error;        // |y - f(z)|; not a number where either is not finite
+  double ratio;        // error / what the rule allows on its wider side; infinite where a kind is wrong
+  bool zero_accepted;  // would an output of 0 have passed? Data where most would cannot prove anything
+};
+
+CONVMISH_HD inline Judgement judge(double y, double z, double s, const AcceptanceRule& rule) {
+  const double inf = HUGE_VAL;
+  if (!(fabs(z) < inf)) {  // the reference is NaN or infinite: its kind must match
+    const bool right = z != z ? y != y : z > 0 ? y == inf : (y != y || fabs(y) <= 0x1p-126);
+    const bool zero = z == -inf;
+    return {right, z != z ? z : (z > 0 ? z : -0.0), NAN, right ? 0 : inf, zero};
+  }
+  const double expected = activation64(z);
+  const double delta = rule.delta(s);
+  // Where partial sums may pass FLT_MAX, some order of summation overflows to an infinity, or to NaN by
+  // the difference of two: nothing definite can be asked for.
+  if (s + delta > FLT_MAX) return {true, expected, NAN, 0, true};
+
+  const double f_low = activation64(z - delta), f_high = activation64(z + delta);
+  double lo = fmin(expected, fmin(f_low, f_high));
+  const double hi = fmax(expected, fmax(f_low, f_high));
+  if (z - delta < kActivationArgmin && kActivationArgmin < z + delta) lo = activation64(kActivationArgmin);
+  const double a = 32 * 0x1p-24 * fabs(expected) + (2 + fabs(z)) * 0x1p-126;
+
+  const bool right = lo - a <= y && y <= hi + a;  // false for NaN
+  const double error = fabs(y - expected);
+  const double allowed = fmax(expected - lo, hi - expected) + a;
+  return {right, expected, fabs(y) < inf ? error : NAN, fabs(y) < inf ? error / allowed : inf,
+          lo - a <= 0 && 0 <= hi + a};
+}
+
+/// Error in units of the spacing of floats at `expected`.
+CONVMISH_HD inline double ulp_error(double error, double expected) {
+  const float magnitude = static_cast<float>(fabs(expected));
+  std::uint32_t bits;
+  memcpy(&bits, &magnitude, sizeof bits);
+  int exponent = static_cast<int>(bits >> 23);
+  if (exponent < 1) exponent = 1;
+  return error / ldexp(1.0, exponent - 127 - 23);
+}
+
+}  // namespace convmish

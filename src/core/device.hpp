@@ -1,0 +1,85 @@
+// A device as the runner sees it: memory, work on inputs and outputs, and a clock. Implemented by
+// src/gpu and src/cpu, and by a scripted fake in the tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "check/acceptance.hpp"
+#include "check/fill.hpp"
+#include "core/result.hpp"
+#include "core/variant.hpp"
+
+namespace convmish {
+
+/// Device memory with a guard zone on either side, so that a write outside it is seen.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual void* data() = 0;
+  virtual std::size_t bytes() const = 0;
+  float* floats() { return static_cast<float*>(data()); }
+
+  enum class Damage { none, before, after };
+  /// Whether a guard zone has been written to since the allocation.
+  virtual Damage damage() = 0;
+};
+
+/// A comparison of an output tensor with the float64 reference of the same inputs.
+struct Comparison {
+  FillSpec inputs;           // the reference is computed from these very inputs
+  const float* x = nullptr;  // as the variant got them, in `layout`
+  const float* filter = nullptr;
+  const float* bias = nullptr;
+  const float* y = nullptr;
+  Layout layout = Layout::nchw;
+  AcceptanceRule rule;
+  Algorithm algorithm = Algorithm::direct;  // transform: S is the largest of the image
+  bool fingerprint = false;                 // also compute Q and R
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual const DeviceInfo& info() const = 0;
+  /// Adds what this device knows: driver, runtime and library versions.
+  virtual void describe(Environment& environment) const = 0;
+
+  virtual std::int64_t free_bytes() = 0;
+  /// Aligned to 1024 bytes. Throws OutOfMemory.
+  virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
+  virtual void download(void* host, const void* device, std::size_t bytes) = 0;
+  virtual void upload(void* device, const void* host, std::size_t bytes) = 0;
+
+  /// Writes a tensor of the fill; x and filter in the memory order of `layout`.
+  virtual void draw_tensor(const FillSpec& spec, Tensor tensor, Layout layout, float* destination) = 0;
+  /// Sets every 32-bit word of a buffer.
+  virtual void fill_words(void* destination, std::size_t bytes, std::uint32_t word) = 0;
+  /// A 64-bit hash of the bytes that depends on their order.
+  virtual std::uint64_t checksum(const void* data, std::size_t bytes) = 0;
+
+  /// Reference and comparison, image chunk by image chunk: peak extra memory stays below 1 GiB.
+  virtual ErrorSummary compare(const Comparison& comparison) = 0;
+
+  virtual Stream stream() = 0;
+  /// Waits for all work; throws DeviceError if any of it failed.
+  virtual void synchronize() = 0;
+
+  enum class Cache { hot, cold };
+  /// Time of one call of `launch`, milliseconds, on the device's own clock; cold: the last-level cache is
+  /// overwritten first, outside the time.
+  virtual double time_ms(const std::function<void()>& launch, Cache cache) = 0;
+};
+
+/// The devices that this build and this machine have.
+std::unique_ptr<Device> make_cpu_device();
+/// Throws EnvironmentError that says why there is none. Absent from builds without CUDA.
+std::unique_ptr<Device> make_cuda_device(int index);
+
+}  // namespace convmish

@@ -1,0 +1,37 @@
+// Options and config files become one RunPlan: what to run, ordered, before any device is touched.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/shape.hpp"
+#include "core/words.hpp"
+
+namespace convmish {
+
+struct TimingOptions {
+  double min_time_s = 0.1;      // time at least this long a variant and shape
+  double max_time_s = 5.0;      // and stop here even when the interval is still wide
+  double ci_half_width = 0.005; // stop rule: half width of the median's 95 % interval, relative
+  std::optional<int> samples;   // a fixed count instead of the stop rule
+};
+
+/// What a config file can say; the command line can say the same and more, and wins.
+struct RunOptions {
+  std::vector<std::string> variants;  // patterns for select_variants(); empty means all
+  std::vector<Shape> shapes;          // empty: the device's default shape
+  std::vector<Fill> fills;            // empty: the default set of the check
+  std::uint64_t seed = 42;
+  bool check = true;
+  bool time = true;
+  TimingOptions timing;
+};
+
+/// Reads a config file. Every mistake is an InputError "FILE: /json/pointer: what is wrong; what would be
+/// right". A sweep's lists multiply, n slowest and k fastest.
+RunOptions load_config(const std::filesystem::path& file);
+
+}  // namespace convmish

@@ -1,0 +1,41 @@
+// The table of variants, filled during static initialisation.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/variant.hpp"
+
+namespace convmish {
+
+/// A variant is known by name, math class and device: `cudnn_unfused` exists in fp32 and in tf32.
+class Registry {
+ public:
+  static Registry& instance();
+
+  /// A second variant of the same name, math class and device is kept out and told by problems().
+  void add(Variant variant);
+
+  const std::vector<Variant>& variants() const { return variants_; }
+  const std::vector<std::string>& problems() const { return problems_; }
+
+ private:
+  std::vector<Variant> variants_;
+  std::vector<std::string> problems_;
+};
+
+/// The variants of `device` that match a selection: `all`, or a list of names with shell globs, each
+/// optionally with its math class: `naive,cudnn_*:tf32`. Order: that of the registry, each once.
+/// Throws InputError naming the nearest valid name when an item of the list matches nothing.
+std::vector<const Variant*> select_variants(const Registry& registry, DeviceKind device,
+                                            const std::vector<std::string>& patterns);
+
+/// Why `variant` cannot run on `device`, whatever the shape; nothing if it can.
+std::optional<std::string> why_unavailable(const Variant& variant, const DeviceInfo& device);
+
+/// The word of `candidates` nearest to `text` by edit distance; empty if none is near.
+std::string nearest_word(std::string_view text, const std::vector<std::string>& candidates);
+
+}  // namespace convmish

@@ -1,0 +1,95 @@
+// What the tool finds out, as plain data: the one model that the table, the JSON report and every other
+// output are made from. Names are those of the report (configs/schema/report.schema.json).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/shape.hpp"
+#include "core/variant.hpp"
+#include "core/words.hpp"
+
+namespace convmish {
+
+/// One output by its coordinate, with what was found and what was expected there.
+struct OutputAt {
+  std::int64_t n = 0, k = 0, p = 0, q = 0;
+  double found = 0, expected = 0;
+  double pre_activation = 0;
+};
+
+/// The comparison of one output tensor with the float64 reference.
+struct ErrorSummary {
+  std::int64_t compared = 0;
+  std::int64_t wrong = 0;             // outputs that the acceptance rule rejects
+  std::int64_t nan_outputs = 0;       // NaN where the reference is not
+  double worst_ratio = 0;             // error / allowed error; the rule is kept where <= 1
+  double p999_ratio = 0;              // 99.9 % of the outputs stay at or below this
+  double max_abs = 0;
+  double max_rel = 0;                 // over outputs with |expected| >= FLT_MIN
+  double max_ulp = 0;
+  double relative_frobenius = 0;      // |y - f(z)|_F / |f(z)|_F
+  std::optional<double> fingerprint;  // R, where the fill is `normal`
+  std::string consistent_with;        // math class that R shows; empty where R was not taken
+  double zero_accepted_share = 0;     // share of outputs at which an output of 0 would pass
+  std::optional<OutputAt> worst_at, first_wrong_at;
+};
+
+/// The check of one variant on one shape with one fill.
+struct FillResult {
+  Fill fill = Fill::kernelbench;
+  std::uint64_t seed = 0;
+  std::int64_t batch = 0;  // images checked: the shape's n, or fewer
+  Verdict verdict = Verdict::passed;
+  std::string reason;      // machine-readable, see run/reasons.hpp; empty when passed
+  std::string detail;      // one line for people
+  ErrorSummary error;
+};
+
+/// Statistics of one case's timed launches, milliseconds.
+struct TimeSummary {
+  double median = 0, mean = 0, min = 0, p5 = 0, p95 = 0, stddev = 0;
+  std::array<double, 2> ci95{};  // of the median
+  bool converged = false;        // the interval reached the asked width before the time limit
+  std::vector<double> samples;   // in launch order
+};
+
+/// One variant on one shape on one device.
+struct CaseResult {
+  std::string variant;
+  MathClass math_class = MathClass::fp32;
+  Layout layout = Layout::nchw;
+  DeviceKind device = DeviceKind::cuda;
+  bool emulated = false;  // a GPU kernel run by the SIMT executor: its time says nothing of a GPU
+  Shape shape;
+  std::uint64_t seed = 0;
+  std::vector<Fill> fills;
+  Verdict verdict = Verdict::passed;
+  std::string reason;
+  std::string detail;
+  std::vector<FillResult> checks;       // empty when not checked
+  std::optional<TimeSummary> time_ms;   // absent when not timed
+  std::optional<double> floor_ms, percent_of_floor;
+  std::string binding_ceiling;          // empty where no floor is known
+  std::optional<double> speedup;        // against the baseline variant of the same class
+  std::optional<double> prepare_ms;
+  std::optional<std::int64_t> workspace_bytes, plan_bytes;
+  std::optional<LaunchGeometry> launch;
+  Algorithm algorithm = Algorithm::direct;
+  std::string note;                     // what the plan chose
+  std::string repeat;                   // the command line that repeats this case
+};
+
+/// The machine, as far as a reader of the report needs it to believe or repeat a figure. Empty: not known.
+struct Environment {
+  DeviceInfo device;
+  std::string driver, cuda_runtime, cudnn, onednn;
+  std::string host_cpu, operating_system, compiler, cuda_compiler, build_type;
+  std::string tool_version, git_revision;
+  std::string command_line, started_at;  // ISO 8601, UTC
+};
+
+}  // namespace convmish

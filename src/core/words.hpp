@@ -1,0 +1,101 @@
+// The enumerations that code, JSON, messages and documents share, each with its one spelling.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace convmish {
+
+enum class DeviceKind { cuda, cpu };
+
+/// What rounding a variant may commit: multiplicands rounded so, fp32 accumulation.
+enum class MathClass { fp32, tf32, fp16, bf16 };
+
+/// Memory order of x and y, slowest first. nhwc implies filter order k r s c; nchw implies k c r s.
+enum class Layout { nchw, nhwc };
+
+/// Which execution pipe does the multiply-adds; `unknown` where a library decides.
+enum class Pipe { ffma, tensor_tf32, tensor_fp16, unknown };
+
+/// `direct` sums the products themselves; `transform` (Winograd, FFT) errs by norm, not by element.
+enum class Algorithm { direct, transform };
+
+/// How the inputs of a case are drawn (src/check/fill.hpp defines each).
+enum class Fill { kernelbench, normal, positive, wide, tails, exact, delta, special };
+
+enum class Verdict { passed, failed, mistrusted, skipped, crashed, timed_out };
+
+/// A name and its value; the one place where a word is spelled.
+template <class Enum>
+struct Word {
+  Enum value;
+  std::string_view text;
+};
+
+template <class Enum>
+struct Words;  // specialised below: `name` (for messages) and `list`
+
+template <>
+struct Words<DeviceKind> {
+  static constexpr std::string_view name = "device";
+  static constexpr std::array list{Word{DeviceKind::cuda, "cuda"}, Word{DeviceKind::cpu, "cpu"}};
+};
+template <>
+struct Words<MathClass> {
+  static constexpr std::string_view name = "math class";
+  static constexpr std::array list{Word{MathClass::fp32, "fp32"}, Word{MathClass::tf32, "tf32"},
+                                   Word{MathClass::fp16, "fp16"}, Word{MathClass::bf16, "bf16"}};
+};
+template <>
+struct Words<Layout> {
+  static constexpr std::string_view name = "layout";
+  static constexpr std::array list{Word{Layout::nchw, "nchw"}, Word{Layout::nhwc, "nhwc"}};
+};
+template <>
+struct Words<Pipe> {
+  static constexpr std::string_view name = "pipe";
+  static constexpr std::array list{Word{Pipe::ffma, "ffma"}, Word{Pipe::tensor_tf32, "tensor_tf32"},
+                                   Word{Pipe::tensor_fp16, "tensor_fp16"},
+                                   Word{Pipe::unknown, "unknown"}};
+};
+template <>
+struct Words<Algorithm> {
+  static constexpr std::string_view name = "algorithm";
+  static constexpr std::array list{Word{Algorithm::direct, "direct"},
+                                   Word{Algorithm::transform, "transform"}};
+};
+template <>
+struct Words<Fill> {
+  static constexpr std::string_view name = "fill";
+  static constexpr std::array list{
+      Word{Fill::kernelbench, "kernelbench"}, Word{Fill::normal, "normal"}, Word{Fill::positive, "positive"},
+      Word{Fill::wide, "wide"},               Word{Fill::tails, "tails"},   Word{Fill::exact, "exact"},
+      Word{Fill::delta, "delta"},             Word{Fill::special, "special"}};
+};
+template <>
+struct Words<Verdict> {
+  static constexpr std::string_view name = "verdict";
+  static constexpr std::array list{
+      Word{Verdict::passed, "passed"},   Word{Verdict::failed, "failed"},
+      Word{Verdict::mistrusted, "mistrusted"}, Word{Verdict::skipped, "skipped"},
+      Word{Verdict::crashed, "crashed"}, Word{Verdict::timed_out, "timed_out"}};
+};
+
+template <class Enum>
+  requires requires { Words<Enum>::list; }
+constexpr std::string_view to_string(Enum value) {
+  for (const auto& word : Words<Enum>::list)
+    if (word.value == value) return word.text;
+  return "?";
+}
+
+template <class Enum>
+constexpr std::optional<Enum> from_string(std::string_view text) {
+  for (const auto& word : Words<Enum>::list)
+    if (word.text == text) return word.value;
+  return std::nullopt;
+}
+
+}  // namespace convmish
