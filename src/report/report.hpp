@@ -1,0 +1,44 @@
+// A whole run as one value, the source of every output: the table, the JSON report, later formats.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/plan.hpp"
+#include "core/result.hpp"
+
+namespace convmish {
+
+inline constexpr std::string_view kToolName = "convmish-bench";
+
+/// Of the JSON report. A new key raises `minor`; a key renamed, removed or given another meaning raises
+/// `major`, and reports of different majors are not comparable.
+struct SchemaVersion {
+  int major = 1;
+  int minor = 0;
+
+  bool operator==(const SchemaVersion&) const = default;
+};
+inline constexpr SchemaVersion kSchemaVersion{};
+
+/// What was asked for, with what the tool chose where nothing was asked for.
+struct ReportPlan {
+  RunOptions options;         // shapes and fills as run, defaults filled in
+  std::string device_reason;  // why this device: "asked for", "auto: the first CUDA device"
+  std::string shape_reason;   // why these shapes: "asked for", "default: ..."
+  std::string baseline;       // name of the variant that `speedup` is told against; empty: none
+};
+
+struct Report {
+  SchemaVersion schema_version = kSchemaVersion;
+  Environment environment;
+  ReportPlan plan;
+  std::vector<CaseResult> cases;
+};
+
+/// The check whose fill and error stand for the case: the first that failed, else the first that did not
+/// pass, else the one nearest to failing. Null when the case was not checked.
+const FillResult* deciding_check(const CaseResult& result);
+
+}  // namespace convmish

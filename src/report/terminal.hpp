@@ -1,0 +1,19 @@
+// What the terminal that output goes to can show.
+#pragma once
+
+#include <limits>
+
+namespace convmish {
+
+struct TerminalStyle {
+  static constexpr int kUnlimited = std::numeric_limits<int>::max();
+
+  int width = kUnlimited;  // columns; text that is not for a terminal is not folded
+  bool colour = false;
+};
+
+/// The style for a file descriptor: colour on a terminal that has it, unless the environment variable
+/// NO_COLOR is set; a terminal's width, or no limit for files and pipes.
+TerminalStyle terminal_style(int file_descriptor);
+
+}  // namespace convmish
