@@ -9,8 +9,8 @@
 //
 // u is the unit roundoff of the class's multiplicands (0, 2^-11, 2^-8); 2.2 u S bounds two rounded
 // multiplicands, `factor` bounds fp32 summation in any order with margin (Higham, "Accuracy and Stability
-// of Numerical Algorithms", section 4.2), `a` allows two Mishes in fp32 and flushed subnormals. The negative tail is
-// judged relatively.
+// of Numerical Algorithms", section 4.2), `a` allows two Mishes in fp32 and flushed subnormals. The negative
+// tail is judged relatively.
 #pragma once
 
 #include <cfloat>
@@ -26,7 +26,7 @@ namespace convmish {
 /// mish(x) = x tanh(softplus(x)) = x n / (n + 2), n = e (e + 2), e = exp(x). Right for every double,
 /// infinities included: mish(-inf) = -0, the limit.
 CONVMISH_HD inline double mish64(double x) {
-  if (x > 40) return x;  // n / (n + 2) is 1 to float64; e^x would overflow from 709 on
+  if (x > 40) return x;       // n / (n + 2) is 1 to float64; e^x would overflow from 709 on
   if (x < -745) return -0.0;  // x e^x is below the least subnormal (and -inf * 0 would be NaN)
   const double e = exp(x);
   const double n = e * (e + 2);
@@ -43,7 +43,9 @@ CONVMISH_HD inline double mish64_derivative(double x) {
   return t + x * (1 - t) * (1 + t) * (e / (1 + e));
 }
 
-CONVMISH_HD inline double activation64(double z) { return mish64(mish64(z)); }
+CONVMISH_HD inline double activation64(double z) {
+  return mish64(mish64(z));
+}
 CONVMISH_HD inline double activation64_derivative(double z) {
   return mish64_derivative(mish64(z)) * mish64_derivative(z);
 }
@@ -61,10 +63,13 @@ struct AcceptanceRule {
 /// The unit roundoff of a class's multiplicands.
 constexpr double multiplicand_roundoff(MathClass math) {
   switch (math) {
-    case MathClass::fp32: return 0;
+    case MathClass::fp32:
+      return 0;
     case MathClass::tf32:
-    case MathClass::fp16: return 0x1p-11;
-    case MathClass::bf16: return 0x1p-8;
+    case MathClass::fp16:
+      return 0x1p-11;
+    case MathClass::bf16:
+      return 0x1p-8;
   }
   return 0;
 }

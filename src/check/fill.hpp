@@ -21,8 +21,8 @@ struct FillSpec {
   Fill fill = Fill::kernelbench;
   std::uint64_t seed = 0;
   Shape shape;
-  float scale = 1;        // 1 / sqrt(9 c): keeps the pre-activation's deviation near that of x
-  float exact_unit = 1;   // `exact`: the power of two that brings integer sums to a deviation near 3
+  float scale = 1;       // 1 / sqrt(9 c): keeps the pre-activation's deviation near that of x
+  float exact_unit = 1;  // `exact`: the power of two that brings integer sums to a deviation near 3
 };
 
 struct PhiloxBlock {
@@ -52,10 +52,14 @@ CONVMISH_HD inline float float_from_bits(std::uint32_t bits) {
 }
 
 /// 2^e, for e in the normal range.
-CONVMISH_HD inline float power_of_two(int e) { return float_from_bits(static_cast<std::uint32_t>(e + 127) << 23); }
+CONVMISH_HD inline float power_of_two(int e) {
+  return float_from_bits(static_cast<std::uint32_t>(e + 127) << 23);
+}
 
 /// Uniform in [0, 1), a multiple of 2^-24.
-CONVMISH_HD inline float uniform01(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+CONVMISH_HD inline float uniform01(std::uint32_t word) {
+  return static_cast<float>(word >> 8) * 0x1p-24f;
+}
 
 /// Near normal, mean 0, deviation 1, within +-4.9: the sum of eight 16-bit uniforms (Irwin-Hall), which is
 /// exact in integers. The factor is sqrt(12 / 8) / 2^16.
@@ -74,14 +78,22 @@ CONVMISH_HD inline float small_integer(std::uint32_t word, std::uint32_t limit) 
 CONVMISH_HD inline float special_value(const PhiloxBlock& normal, const PhiloxBlock& choice) {
   if (choice.word[0] % 1024 != 0) return near_normal(normal);
   switch (choice.word[1] % 8) {
-    case 0: return float_from_bits(0x7fc00000u);                             // NaN
-    case 1: return float_from_bits(0x7f800000u);                             // +Inf
-    case 2: return float_from_bits(0xff800000u);                             // -Inf
-    case 3: return float_from_bits(0x80000000u);                             // -0
-    case 4: return float_from_bits(choice.word[2] & 0x807fffffu);            // subnormal
-    case 5: return float_from_bits(0x7f7fffffu);                             // FLT_MAX
-    case 6: return float_from_bits(0xff7fffffu);                             // -FLT_MAX
-    default: return float_from_bits(0x00800000u | (choice.word[2] & 0x80000000u));  // +-FLT_MIN
+    case 0:
+      return float_from_bits(0x7fc00000u);  // NaN
+    case 1:
+      return float_from_bits(0x7f800000u);  // +Inf
+    case 2:
+      return float_from_bits(0xff800000u);  // -Inf
+    case 3:
+      return float_from_bits(0x80000000u);  // -0
+    case 4:
+      return float_from_bits(choice.word[2] & 0x807fffffu);  // subnormal
+    case 5:
+      return float_from_bits(0x7f7fffffu);  // FLT_MAX
+    case 6:
+      return float_from_bits(0xff7fffffu);  // -FLT_MAX
+    default:
+      return float_from_bits(0x00800000u | (choice.word[2] & 0x80000000u));  // +-FLT_MIN
   }
 }
 

@@ -6,11 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
-#include "check/acceptance.hpp"
+#include "check/accumulator.hpp"
 #include "check/fill.hpp"
 #include "core/result.hpp"
 #include "core/variant.hpp"
@@ -64,8 +63,9 @@ class Device {
   /// A 64-bit hash of the bytes that depends on their order.
   virtual std::uint64_t checksum(const void* data, std::size_t bytes) = 0;
 
-  /// Reference and comparison, image chunk by image chunk: peak extra memory stays below 1 GiB.
-  virtual ErrorSummary compare(const Comparison& comparison) = 0;
+  /// Reference and comparison, chunk by chunk: peak extra memory stays below 1 GiB. Fills in y, z and s of
+  /// `samples`, whose indices ascend.
+  virtual ErrorSummary compare(const Comparison& comparison, std::span<ReferencePoint> samples) = 0;
 
   virtual Stream stream() = 0;
   /// Waits for all work; throws DeviceError if any of it failed.

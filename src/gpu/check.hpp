@@ -12,7 +12,8 @@ namespace convmish {
 inline void check_cuda(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   (void)cudaGetLastError();  // clear it, where it is not sticky
-  throw DeviceError(std::string(call) + ": " + cudaGetErrorName(error) + " (" + cudaGetErrorString(error) + ")");
+  throw DeviceError(std::string(call) + ": " + cudaGetErrorName(error) + " (" + cudaGetErrorString(error) +
+                    ")");
 }
 
 }  // namespace convmish

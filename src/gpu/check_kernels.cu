@@ -1,0 +1,266 @@
+#include "check/checksum.hpp"
+#include "gpu/check.hpp"
+#include "gpu/check_kernels.hpp"
+
+namespace convmish::gpu {
+namespace {
+
+constexpr int kThreads = 256;
+
+unsigned blocks_for(std::int64_t items, std::int64_t most = 1 << 20) {
+  const std::int64_t blocks = (items + kThreads - 1) / kThreads;
+  return static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+__device__ std::int64_t first_item() {
+  return std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+}
+__device__ std::int64_t item_step() {
+  return std::int64_t{gridDim.x} * kThreads;
+}
+
+void check_launch(const char* kernel) {
+  check_cuda(cudaGetLastError(), kernel);
+}
+
+// --- inputs -------------------------------------------------------------------------------------------
+
+__global__ void __launch_bounds__(kThreads)
+    draw_kernel(FillSpec spec, Tensor tensor, TensorDims dims, Strides to, float* destination) {
+  for (std::int64_t i = first_item(); i < dims.count(); i += item_step())
+    destination[dims.offset(to, i)] = draw(spec, tensor, i);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    fill_words_kernel(std::uint32_t* destination, std::int64_t words, std::uint32_t word) {
+  for (std::int64_t i = first_item(); i < words; i += item_step()) destination[i] = word;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    checksum_kernel(const std::uint32_t* data, std::int64_t words, unsigned long long* sum) {
+  unsigned long long mine = 0;
+  for (std::int64_t i = first_item(); i < words; i += item_step()) mine += checksum_term(i, data[i]);
+  for (int lane = 16; lane > 0; lane /= 2) mine += __shfl_down_sync(0xffffffffu, mine, lane);
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, mine);
+}
+
+// --- reference ----------------------------------------------------------------------------------------
+
+// A block computes kTileK output channels x kTileRows x kTileColumns outputs of one image; a thread 4
+// channels x 4 neighbouring columns. Operands are widened to float64 once, on their way to shared memory.
+constexpr int kTileK = 16, kTileRows = 8, kTileColumns = 32, kTileC = 4;
+constexpr int kPerThread = 4;
+constexpr int kHaloRows = kTileRows + 2, kHaloColumns = kTileColumns + 2;
+static_assert(kTileK / kPerThread * kTileRows * kTileColumns / kPerThread == kThreads);
+
+template <bool kWithQ>
+__global__ void __launch_bounds__(kThreads)
+    reference_kernel(ReferenceIn in, Chunk chunk, ReferenceOut out, int tiles_k, int tiles_p, int tiles_q) {
+  __shared__ double tile_x[kTileC][kHaloRows][kHaloColumns];
+  __shared__ double tile_w[kTileC][kTaps][kTileK];
+  const Shape& shape = in.shape;
+  const Strides xs = x_strides(in.layout, shape), ws = filter_strides(in.layout, shape);
+
+  // Tile coordinates, columns fastest so that neighbours share halo rows in the cache.
+  std::int64_t tile = blockIdx.x;
+  const std::int64_t q0 = tile % tiles_q * kTileColumns;
+  tile /= tiles_q;
+  const std::int64_t p0 = chunk.p0 + tile % tiles_p * kTileRows;
+  tile /= tiles_p;
+  const std::int64_t k0 = chunk.k0 + tile % tiles_k * kTileK;
+  const std::int64_t n = chunk.n0 + tile / tiles_k;
+
+  const int column = threadIdx.x % (kTileColumns / kPerThread) * kPerThread;
+  const int row = threadIdx.x / (kTileColumns / kPerThread) % kTileRows;
+  const int channel = threadIdx.x / (kTileColumns / kPerThread * kTileRows) * kPerThread;
+
+  double z[kPerThread][kPerThread] = {}, s[kPerThread][kPerThread] = {}, squares[kPerThread][kPerThread] = {};
+  for (std::int64_t c0 = 0; c0 < shape.c; c0 += kTileC) {
+    __syncthreads();
+    for (int i = threadIdx.x; i < kTileC * kHaloRows * kHaloColumns; i += kThreads) {
+      const int c = i / (kHaloRows * kHaloColumns), r = i / kHaloColumns % kHaloRows, col = i % kHaloColumns;
+      const bool inside = c0 + c < shape.c && p0 + r < shape.h && q0 + col < shape.w;
+      tile_x[c][r][col] = inside ? double{in.x[xs.offset(n, c0 + c, p0 + r, q0 + col)]} : 0.0;
+    }
+    for (int i = threadIdx.x; i < kTileC * kTaps * kTileK; i += kThreads) {
+      const int c = i / (kTaps * kTileK), tap = i / kTileK % kTaps, k = i % kTileK;
+      const bool inside = c0 + c < shape.c && k0 + k < shape.k;
+      tile_w[c][tap][k] =
+          inside ? double{in.filter[ws.offset(k0 + k, c0 + c, tap / kFilterSize, tap % kFilterSize)]} : 0.0;
+    }
+    __syncthreads();
+    // Channels past the last would add 0 * 0 only: but stop there, they cost as much as real ones.
+    const int channels = shape.c - c0 < kTileC ? static_cast<int>(shape.c - c0) : kTileC;
+    for (int c = 0; c < channels; ++c)
+#pragma unroll
+      for (int r = 0; r < kFilterSize; ++r) {
+        double xv[kPerThread + 2];
+#pragma unroll
+        for (int j = 0; j < kPerThread + 2; ++j) xv[j] = tile_x[c][row + r][column + j];
+#pragma unroll
+        for (int t = 0; t < kFilterSize; ++t)
+#pragma unroll
+          for (int a = 0; a < kPerThread; ++a) {
+            const double w = tile_w[c][r * kFilterSize + t][channel + a];
+#pragma unroll
+            for (int b = 0; b < kPerThread; ++b) {
+              const double product = xv[b + t] * w;  // exact: 24 + 24 bits
+              z[a][b] += product;
+              s[a][b] += fabs(product);
+              if constexpr (kWithQ) squares[a][b] = fma(product, product, squares[a][b]);
+            }
+          }
+      }
+  }
+
+  for (int a = 0; a < kPerThread; ++a)
+    for (int b = 0; b < kPerThread; ++b) {
+      const std::int64_t k = k0 + channel + a, p = p0 + row, q = q0 + column + b;
+      if (k >= chunk.k1 || p >= chunk.p1 || q >= chunk.q) continue;
+      const std::int64_t i = chunk.index(n, k, p, q);
+      const double bias = in.bias[k];
+      out.z[i] = z[a][b] + bias;
+      out.s[i] = s[a][b] + fabs(bias);
+      if constexpr (kWithQ) out.q[i] = sqrt(squares[a][b]);
+    }
+}
+
+// --- comparison ---------------------------------------------------------------------------------------
+
+// Blocks of a column (blockIdx.y) take the images in turn, so that most of the maximum is found in registers.
+__global__ void __launch_bounds__(kThreads)
+    raise_largest_s_kernel(const double* s, Chunk chunk, double* largest) {
+  const std::int64_t images = chunk.n1 - chunk.n0, outputs = chunk.outputs() / images;
+  for (std::int64_t n = blockIdx.y; n < images; n += gridDim.y) {
+    // Doubles >= 0 order as their bit patterns do; a NaN's pattern is the largest, so it is kept.
+    unsigned long long mine = 0;
+    for (std::int64_t i = first_item(); i < outputs; i += item_step())
+      mine = max(mine, static_cast<unsigned long long>(__double_as_longlong(fabs(s[n * outputs + i]))));
+    for (int lane = 16; lane > 0; lane /= 2) mine = max(mine, __shfl_down_sync(0xffffffffu, mine, lane));
+    if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<unsigned long long*>(&largest[chunk.n0 + n]), mine);
+  }
+}
+
+__device__ ReferencePoint point_at(const Shape& shape, const Strides& ys, const float* y, const Chunk& chunk,
+                                   const ReferenceOut& reference, const Chunk::At& at) {
+  const std::int64_t i = chunk.index(at.n, at.k, at.p, at.q);
+  const std::int64_t flat = ((at.n * shape.k + at.k) * shape.p() + at.p) * shape.q() + at.q;
+  return {flat, y[ys.offset(at.n, at.k, at.p, at.q)], reference.z[i], reference.s[i]};
+}
+
+__global__ void __launch_bounds__(kThreads)
+    compare_kernel(Shape shape, Strides ys, const float* y, Chunk chunk, ReferenceOut reference,
+                   const double* largest_s, AcceptanceRule rule, CompareOut out) {
+  __shared__ unsigned ratios[kRatioBins];
+  __shared__ ErrorAccumulator warps[kThreads / 32];
+  for (int i = threadIdx.x; i < kRatioBins; i += kThreads) ratios[i] = 0;
+  __syncthreads();
+
+  ErrorAccumulator mine;
+  for (std::int64_t i = first_item(); i < chunk.outputs(); i += item_step()) {
+    const Chunk::At at = chunk.at(i);
+    ReferencePoint point = point_at(shape, ys, y, chunk, reference, at);
+    if (largest_s) point.s = largest_s[at.n];
+    atomicAdd(&ratios[ratio_bin(mine.add(point, reference.q ? reference.q[i] : 0.0, rule))], 1u);
+  }
+
+  // Lanes, one after another into the warp's accumulator; then warps into the block's.
+  const int warp = threadIdx.x / 32;
+  if (threadIdx.x % 32 == 0) warps[warp] = mine;
+  for (int lane = 1; lane < 32; ++lane) {
+    __syncwarp();
+    if (threadIdx.x % 32 == lane) warps[warp].merge(mine);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    for (int other = 1; other < kThreads / 32; ++other) warps[0].merge(warps[other]);
+    out.partials[blockIdx.x].merge(warps[0]);
+  }
+  for (int i = threadIdx.x; i < kRatioBins; i += kThreads)
+    if (ratios[i]) atomicAdd(&out.ratios[i], static_cast<unsigned long long>(ratios[i]));
+}
+
+__global__ void __launch_bounds__(kThreads)
+    gather_kernel(Shape shape, Strides ys, const float* y, Chunk chunk, ReferenceOut reference,
+                  ReferencePoint* samples, int count) {
+  const Chunk whole{0, shape.n, 0, shape.k, 0, shape.p(), shape.q()};
+  for (std::int64_t i = first_item(); i < count; i += item_step()) {
+    const Chunk::At at = whole.at(samples[i].index);
+    const bool inside = at.n >= chunk.n0 && at.n < chunk.n1 && at.k >= chunk.k0 && at.k < chunk.k1 &&
+                        at.p >= chunk.p0 && at.p < chunk.p1;
+    if (inside) samples[i] = point_at(shape, ys, y, chunk, reference, at);
+  }
+}
+
+__global__ void spin_kernel(long long nanoseconds) {
+  long long start, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  while (now - start < nanoseconds);
+}
+
+}  // namespace
+
+void draw_tensor(const FillSpec& spec, Tensor tensor, Layout layout, float* destination,
+                 cudaStream_t stream) {
+  const TensorDims dims = tensor_dims(spec.shape, tensor);
+  draw_kernel<<<blocks_for(dims.count()), kThreads, 0, stream>>>(
+      spec, tensor, dims, strides(layout, dims.channels, dims.rows, dims.columns), destination);
+  check_launch("draw_kernel");
+}
+
+void fill_words(std::uint32_t* destination, std::size_t words, std::uint32_t word, cudaStream_t stream) {
+  const auto count = static_cast<std::int64_t>(words);
+  fill_words_kernel<<<blocks_for(count), kThreads, 0, stream>>>(destination, count, word);
+  check_launch("fill_words_kernel");
+}
+
+void add_checksum(const std::uint32_t* data, std::size_t words, unsigned long long* sum,
+                  cudaStream_t stream) {
+  const auto count = static_cast<std::int64_t>(words);
+  checksum_kernel<<<blocks_for(count, 4096), kThreads, 0, stream>>>(data, count, sum);
+  check_launch("checksum_kernel");
+}
+
+void reference(const ReferenceIn& in, const Chunk& chunk, const ReferenceOut& out, cudaStream_t stream) {
+  const auto tiles = [](std::int64_t extent, int tile) {
+    return static_cast<int>((extent + tile - 1) / tile);
+  };
+  const int tiles_k = tiles(chunk.k1 - chunk.k0, kTileK), tiles_p = tiles(chunk.p1 - chunk.p0, kTileRows),
+            tiles_q = tiles(chunk.q, kTileColumns);
+  const std::int64_t blocks = (chunk.n1 - chunk.n0) * tiles_k * std::int64_t{tiles_p} * tiles_q;
+  const auto kernel = out.q ? reference_kernel<true> : reference_kernel<false>;
+  kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(in, chunk, out, tiles_k, tiles_p, tiles_q);
+  check_launch("reference_kernel");
+}
+
+void raise_largest_s(const double* s, const Chunk& chunk, double* largest, cudaStream_t stream) {
+  const std::int64_t images = chunk.n1 - chunk.n0;
+  const dim3 grid(blocks_for(chunk.outputs() / images, 256),
+                  static_cast<unsigned>(images < 1024 ? images : 1024));
+  raise_largest_s_kernel<<<grid, kThreads, 0, stream>>>(s, chunk, largest);
+  check_launch("raise_largest_s_kernel");
+}
+
+void compare(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
+             const ReferenceOut& reference, const double* largest_s, const AcceptanceRule& rule,
+             const CompareOut& out, cudaStream_t stream) {
+  compare_kernel<<<kCompareBlocks, kThreads, 0, stream>>>(shape, y_strides(layout, shape), y, chunk,
+                                                          reference, largest_s, rule, out);
+  check_launch("compare_kernel");
+}
+
+void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
+            const ReferenceOut& reference, ReferencePoint* samples, int count, cudaStream_t stream) {
+  if (count == 0) return;
+  gather_kernel<<<blocks_for(count), kThreads, 0, stream>>>(shape, y_strides(layout, shape), y, chunk,
+                                                            reference, samples, count);
+  check_launch("gather_kernel");
+}
+
+void spin(int microseconds, cudaStream_t stream) {
+  spin_kernel<<<1, 1, 0, stream>>>(1000LL * microseconds);
+  check_launch("spin_kernel");
+}
+
+}  // namespace convmish::gpu

@@ -1,0 +1,59 @@
+// Launchers of the kernels that draw inputs, compute the float64 reference and judge outputs.
+//
+// Each enqueues on `stream` and throws DeviceError when the launch is refused.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "check/accumulator.hpp"
+#include "check/fill.hpp"
+#include "check/tensor_view.hpp"
+
+namespace convmish::gpu {
+
+/// float64 reference of a chunk, in the order n k p q: z = sum x w + b, s = sum |x||w| + |b| and, unless
+/// null, q = sqrt(sum (x w)^2).
+struct ReferenceOut {
+  double* z = nullptr;
+  double* s = nullptr;
+  double* q = nullptr;
+};
+
+struct ReferenceIn {
+  Shape shape;
+  Layout layout = Layout::nchw;
+  const float* x = nullptr;
+  const float* filter = nullptr;
+  const float* bias = nullptr;
+};
+
+/// What the comparison of one chunk adds to: one accumulator a block, and a histogram of ratios.
+struct CompareOut {
+  ErrorAccumulator* partials = nullptr;  // kCompareBlocks of them
+  unsigned long long* ratios = nullptr;  // kRatioBins
+};
+inline constexpr int kCompareBlocks = 1024;
+
+void draw_tensor(const FillSpec& spec, Tensor tensor, Layout layout, float* destination, cudaStream_t stream);
+void fill_words(std::uint32_t* destination, std::size_t words, std::uint32_t word, cudaStream_t stream);
+/// Adds the checksum of `words` 32-bit words to *sum.
+void add_checksum(const std::uint32_t* data, std::size_t words, unsigned long long* sum, cudaStream_t stream);
+
+void reference(const ReferenceIn& in, const Chunk& chunk, const ReferenceOut& out, cudaStream_t stream);
+/// Raises largest[n] to the largest s of the chunk's outputs of image n. s >= 0, or NaN, which is kept.
+void raise_largest_s(const double* s, const Chunk& chunk, double* largest, cudaStream_t stream);
+/// `largest_s`, unless null, replaces s by largest_s[n].
+void compare(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
+             const ReferenceOut& reference, const double* largest_s, const AcceptanceRule& rule,
+             const CompareOut& out, cudaStream_t stream);
+/// Fills in y, z and s of those `samples` that lie in the chunk.
+void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
+            const ReferenceOut& reference, ReferencePoint* samples, int count, cudaStream_t stream);
+
+/// Occupies the stream for about `microseconds`, so that the host can enqueue ahead of the device.
+void spin(int microseconds, cudaStream_t stream);
+
+}  // namespace convmish::gpu

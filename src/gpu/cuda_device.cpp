@@ -1,0 +1,282 @@
+// core's Device on a CUDA GPU.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "check/summary.hpp"
+#include "core/device.hpp"
+#include "core/error.hpp"
+#include "gpu/check.hpp"
+#include "gpu/check_kernels.hpp"
+
+namespace convmish {
+namespace {
+
+/// Outputs whose reference is held at once: z, s and q in float64 are 24 bytes each, 403 MB in all.
+constexpr std::int64_t kChunkOutputs = std::int64_t{1} << 24;
+constexpr std::int64_t kScratchBytes = 24 * kChunkOutputs;
+
+constexpr std::size_t kGuardBytes =
+    65536;  // on either side of a buffer; a multiple of every alignment asked for
+constexpr std::uint32_t kGuardWord = 0xC0DEFACEu;
+
+/// Plain device memory.
+class Allocation {
+ public:
+  explicit Allocation(std::size_t bytes) {
+    const cudaError_t error = cudaMalloc(&data_, bytes);
+    if (error == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      std::size_t available = 0, total = 0;
+      CONVMISH_CHECK_CUDA(cudaMemGetInfo(&available, &total));
+      throw OutOfMemory(static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(available));
+    }
+    check_cuda(error, "cudaMalloc");
+  }
+  ~Allocation() { cudaFree(data_); }
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+class CudaBuffer final : public Buffer {
+ public:
+  CudaBuffer(std::size_t bytes, cudaStream_t stream)
+      : bytes_(bytes), padded_((bytes + 3) / 4 * 4), memory_(padded_ + 2 * kGuardBytes), stream_(stream) {
+    for (std::byte* zone : {before(), after()})
+      gpu::fill_words(reinterpret_cast<std::uint32_t*>(zone), kGuardBytes / 4, kGuardWord, stream_);
+  }
+
+  void* data() override { return before() + kGuardBytes; }
+  std::size_t bytes() const override { return bytes_; }
+
+  Damage damage() override {
+    std::vector<std::uint32_t> zone(kGuardBytes / 4);
+    for (const auto& [from, damage] : {std::pair{before(), Damage::before}, {after(), Damage::after}}) {
+      CONVMISH_CHECK_CUDA(cudaMemcpyAsync(zone.data(), from, kGuardBytes, cudaMemcpyDeviceToHost, stream_));
+      CONVMISH_CHECK_CUDA(cudaStreamSynchronize(stream_));
+      if (std::any_of(zone.begin(), zone.end(), [](auto word) { return word != kGuardWord; })) return damage;
+    }
+    return Damage::none;
+  }
+
+ private:
+  std::byte* before() { return static_cast<std::byte*>(memory_.data()); }
+  std::byte* after() { return before() + kGuardBytes + padded_; }
+
+  std::size_t bytes_, padded_;
+  Allocation memory_;
+  cudaStream_t stream_;
+};
+
+int attribute(cudaDeviceAttr which, int index) {
+  int value = 0;
+  CONVMISH_CHECK_CUDA(cudaDeviceGetAttribute(&value, which, index));
+  return value;
+}
+
+std::string format_uuid(const cudaUUID_t& uuid) {
+  constexpr char digits[] = "0123456789abcdef";
+  std::string text = "GPU-";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
+    text += digits[byte / 16];
+    text += digits[byte % 16];
+  }
+  return text;
+}
+
+std::string format_version(int version) {  // 13000 is 13.0
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+DeviceInfo read_info(int index) {
+  cudaDeviceProp properties{};
+  CONVMISH_CHECK_CUDA(cudaGetDeviceProperties(&properties, index));
+  return {.kind = DeviceKind::cuda,
+          .index = index,
+          .name = properties.name,
+          .uuid = format_uuid(properties.uuid),
+          .compute_major = properties.major,
+          .compute_minor = properties.minor,
+          .multiprocessors = properties.multiProcessorCount,
+          .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+          .l2_bytes = properties.l2CacheSize,
+          .max_shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index)};
+}
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int index) : info_(read_info(index)) {
+    // Non-blocking: work that a variant puts on the legacy default stream is not ordered behind ours, so
+    // that it can be seen to escape.
+    CONVMISH_CHECK_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    CONVMISH_CHECK_CUDA(cudaEventCreate(&start_));
+    CONVMISH_CHECK_CUDA(cudaEventCreate(&stop_));
+    gpu::spin(1, stream_);  // fails where the binary has no code for this GPU
+    synchronize();
+  }
+  ~CudaDevice() override {
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+    cudaStreamDestroy(stream_);
+  }
+
+  const DeviceInfo& info() const override { return info_; }
+
+  void describe(Environment& environment) const override {
+    int driver = 0, runtime = 0;
+    CONVMISH_CHECK_CUDA(cudaDriverGetVersion(&driver));
+    CONVMISH_CHECK_CUDA(cudaRuntimeGetVersion(&runtime));
+    environment.device = info_;
+    environment.driver = "CUDA " + format_version(driver);
+    environment.cuda_runtime = format_version(runtime);
+    environment.cuda_compiler = "nvcc " CONVMISH_NVCC_VERSION;
+  }
+
+  std::int64_t free_bytes() override {
+    std::size_t available = 0, total = 0;
+    CONVMISH_CHECK_CUDA(cudaMemGetInfo(&available, &total));
+    // The comparison's scratch comes last and must still fit.
+    return static_cast<std::int64_t>(available) - (scratch_ ? 0 : kScratchBytes);
+  }
+
+  std::unique_ptr<Buffer> allocate(std::size_t bytes) override {
+    const auto needed = static_cast<std::int64_t>(bytes + 2 * kGuardBytes);
+    if (const std::int64_t available = free_bytes(); needed > available) throw OutOfMemory(needed, available);
+    return std::make_unique<CudaBuffer>(bytes, stream_);
+  }
+
+  void download(void* host, const void* device, std::size_t bytes) override {
+    CONVMISH_CHECK_CUDA(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_));
+    synchronize();
+  }
+  void upload(void* device, const void* host, std::size_t bytes) override {
+    CONVMISH_CHECK_CUDA(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_));
+    synchronize();
+  }
+
+  void draw_tensor(const FillSpec& spec, Tensor tensor, Layout layout, float* destination) override {
+    gpu::draw_tensor(spec, tensor, layout, destination, stream_);
+  }
+  void fill_words(void* destination, std::size_t bytes, std::uint32_t word) override {
+    gpu::fill_words(static_cast<std::uint32_t*>(destination), bytes / 4, word, stream_);
+  }
+  std::uint64_t checksum(const void* data, std::size_t bytes) override {
+    const Allocation sum(sizeof(unsigned long long));
+    auto* device_sum = static_cast<unsigned long long*>(sum.data());
+    CONVMISH_CHECK_CUDA(cudaMemsetAsync(device_sum, 0, sizeof *device_sum, stream_));
+    gpu::add_checksum(static_cast<const std::uint32_t*>(data), bytes / 4, device_sum, stream_);
+    unsigned long long result = 0;
+    download(&result, device_sum, sizeof result);
+    return result;
+  }
+
+  ErrorSummary compare(const Comparison& comparison, std::span<ReferencePoint> samples) override;
+
+  Stream stream() override { return stream_; }
+  void synchronize() override { CONVMISH_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
+
+  double time_ms(const std::function<void()>& launch, Cache cache) override {
+    if (cache == Cache::cold) {
+      const auto bytes = static_cast<std::size_t>(2 * info_.l2_bytes);
+      if (!flush_) flush_.emplace(bytes);
+      CONVMISH_CHECK_CUDA(cudaMemsetAsync(flush_->data(), 0, bytes, stream_));
+    }
+    // The device stays busy until both events and the launch are enqueued: no gap of the host's is timed.
+    gpu::spin(kSpinMicroseconds, stream_);
+    CONVMISH_CHECK_CUDA(cudaEventRecord(start_, stream_));
+    launch();
+    CONVMISH_CHECK_CUDA(cudaEventRecord(stop_, stream_));
+    CONVMISH_CHECK_CUDA(cudaEventSynchronize(stop_));
+    float ms = 0;
+    CONVMISH_CHECK_CUDA(cudaEventElapsedTime(&ms, start_, stop_));
+    return static_cast<double>(ms);
+  }
+
+ private:
+  static constexpr int kSpinMicroseconds = 30;  // several kernel launches of the slowest host
+
+  DeviceInfo info_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t start_ = nullptr, stop_ = nullptr;
+  std::optional<Allocation> scratch_, flush_;
+};
+
+ErrorSummary CudaDevice::compare(const Comparison& c, std::span<ReferencePoint> samples) {
+  const Shape& shape = c.inputs.shape;
+  if (!scratch_) scratch_.emplace(static_cast<std::size_t>(kScratchBytes));
+  const Allocation partials(gpu::kCompareBlocks * sizeof(ErrorAccumulator));
+  const Allocation ratios(sizeof(RatioHistogram));
+  const Allocation device_samples(std::max<std::size_t>(samples.size_bytes(), 1));
+  const Allocation largest(static_cast<std::size_t>(shape.n) * sizeof(double));
+
+  std::vector<ErrorAccumulator> sums(gpu::kCompareBlocks);
+  upload(partials.data(), sums.data(), sums.size() * sizeof(ErrorAccumulator));
+  upload(device_samples.data(), samples.data(), samples.size_bytes());
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(ratios.data(), 0, sizeof(RatioHistogram), stream_));
+  CONVMISH_CHECK_CUDA(
+      cudaMemsetAsync(largest.data(), 0, static_cast<std::size_t>(shape.n) * sizeof(double), stream_));
+
+  auto* const scratch = static_cast<double*>(scratch_->data());
+  // A row longer than a chunk: 24 bytes an output would not fit the scratch.
+  if (shape.q() > kChunkOutputs) throw Unsupported("rows longer than 2^24 outputs cannot be verified");
+  const gpu::ReferenceOut reference{scratch, scratch + kChunkOutputs,
+                                    c.fingerprint ? scratch + 2 * kChunkOutputs : nullptr};
+  const gpu::ReferenceIn in{shape, c.layout, c.x, c.filter, c.bias};
+  auto* const largest_s =
+      c.algorithm == Algorithm::transform ? static_cast<double*>(largest.data()) : nullptr;
+
+  if (largest_s)
+    for_each_chunk(shape, kChunkOutputs, [&](const Chunk& chunk) {
+      gpu::reference(in, chunk, reference, stream_);
+      gpu::raise_largest_s(reference.s, chunk, largest_s, stream_);
+    });
+  for_each_chunk(shape, kChunkOutputs, [&](const Chunk& chunk) {
+    gpu::reference(in, chunk, reference, stream_);
+    gpu::compare(
+        shape, c.layout, c.y, chunk, reference, largest_s, c.rule,
+        {static_cast<ErrorAccumulator*>(partials.data()), static_cast<unsigned long long*>(ratios.data())},
+        stream_);
+    gpu::gather(shape, c.layout, c.y, chunk, reference, static_cast<ReferencePoint*>(device_samples.data()),
+                static_cast<int>(samples.size()), stream_);
+  });
+
+  RatioHistogram histogram{};
+  download(sums.data(), partials.data(), sums.size() * sizeof(ErrorAccumulator));
+  download(histogram.data(), ratios.data(), sizeof histogram);
+  download(samples.data(), device_samples.data(), samples.size_bytes());
+  for (std::size_t i = 1; i < sums.size(); ++i) sums[0].merge(sums[i]);
+  return summarise(sums[0], histogram, shape, c.fingerprint);
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_cuda_device(int index) {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess)
+    throw EnvironmentError(std::string("no usable CUDA GPU: ") + cudaGetErrorString(error));
+  if (index >= count)
+    throw EnvironmentError("there is no cuda:" + std::to_string(index) + "; this machine has " +
+                           (count == 1 ? "cuda:0 only" : std::to_string(count) + " GPUs, from cuda:0"));
+  try {
+    CONVMISH_CHECK_CUDA(cudaSetDevice(index));
+    return std::make_unique<CudaDevice>(index);
+  } catch (const std::exception& error) {
+    throw EnvironmentError("cuda:" + std::to_string(index) + " cannot be used: " + error.what() +
+                           " (code in this binary: " CONVMISH_CUDA_ARCHITECTURES ")");
+  }
+}
+
+}  // namespace convmish
