@@ -1,6 +1,7 @@
 // Options and config files become one RunPlan: what to run, ordered, before any device is touched.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -12,11 +13,16 @@
 
 namespace convmish {
 
+/// More shapes than this in one run are a slip in a sweep, not a plan.
+inline constexpr std::size_t kMaxShapes = 100'000;
+inline constexpr double kMaxSeconds = 86'400;  // of a time option: one day
+inline constexpr int kMaxSamples = 1'000'000;
+
 struct TimingOptions {
-  double min_time_s = 0.1;      // time at least this long a variant and shape
-  double max_time_s = 5.0;      // and stop here even when the interval is still wide
-  double ci_half_width = 0.005; // stop rule: half width of the median's 95 % interval, relative
-  std::optional<int> samples;   // a fixed count instead of the stop rule
+  double min_time_s = 0.1;       // time at least this long a variant and shape
+  double max_time_s = 5.0;       // and stop here even when the interval is still wide
+  double ci_half_width = 0.005;  // stop rule: half width of the median's 95 % interval, relative
+  std::optional<int> samples;    // a fixed count instead of the stop rule
 };
 
 /// What a config file can say; the command line can say the same and more, and wins.
@@ -29,6 +35,15 @@ struct RunOptions {
   bool time = true;
   TimingOptions timing;
 };
+
+/// Why `seconds` cannot be a time option's value; nothing if it can.
+std::optional<std::string> check_seconds(double seconds);
+
+/// Why these options, each valid by itself, cannot go together; nothing if they can.
+std::optional<std::string> check_options(const RunOptions& options);
+
+/// Keeps the first of equal shapes and of equal fills: sweeps may overlap, and a case runs once.
+void drop_repeats(RunOptions& options);
 
 /// Reads a config file. Every mistake is an InputError "FILE: /json/pointer: what is wrong; what would be
 /// right". A sweep's lists multiply, n slowest and k fastest.

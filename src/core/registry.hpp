@@ -26,6 +26,9 @@ class Registry {
   std::vector<std::string> problems_;
 };
 
+/// Why `pattern` can match no variant, whatever the registry holds; nothing if it is well formed.
+std::optional<std::string> check_pattern(std::string_view pattern);
+
 /// The variants of `device` that match a selection: `all`, or a list of names with shell globs, each
 /// optionally with its math class: `naive,cudnn_*:tf32`. Order: that of the registry, each once.
 /// Throws InputError naming the nearest valid name when an item of the list matches nothing.
@@ -34,8 +37,5 @@ std::vector<const Variant*> select_variants(const Registry& registry, DeviceKind
 
 /// Why `variant` cannot run on `device`, whatever the shape; nothing if it can.
 std::optional<std::string> why_unavailable(const Variant& variant, const DeviceInfo& device);
-
-/// The word of `candidates` nearest to `text` by edit distance; empty if none is near.
-std::string nearest_word(std::string_view text, const std::vector<std::string>& candidates);
 
 }  // namespace convmish

@@ -1,0 +1,40 @@
+// The command line: argv in, one validated CommandLine out.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "core/plan.hpp"
+
+namespace convmish {
+
+/// What the tool is asked to do: its first word that is no option, or --list, --version, --help.
+enum class Verb { run, list, version, help };
+
+/// Which device to run on; `automatic` is the GPU where there is one, else the CPU.
+struct DeviceChoice {
+  enum class Kind { automatic, cpu, cuda };
+  Kind kind = Kind::automatic;
+  int index = 0;  // CUDA ordinal
+
+  bool operator==(const DeviceChoice&) const = default;
+};
+
+struct CommandLine {
+  Verb verb = Verb::run;
+  RunOptions run;  // the config file's, overridden by the command line's
+  DeviceChoice device;
+  std::filesystem::path json;              // where the report goes; empty: nowhere
+  std::span<const char* const> arguments;  // main's argv, for the report; not a copy
+};
+
+/// Reads the config file too, if one is named. Options may stand in any order; one that is given twice
+/// holds the last value, or all of them where it takes a list. Every mistake is an InputError that names the
+/// nearest valid word. With Verb::help and Verb::version nothing else is looked at.
+CommandLine parse_command_line(std::span<const char* const> arguments);
+
+/// The text of --help.
+std::string help_text();
+
+}  // namespace convmish
