@@ -84,11 +84,12 @@ struct LaunchGeometry {
   std::optional<int> blocks_per_multiprocessor;
 };
 
+// The {} below let designated initialisers leave members out without a warning.
 struct Plan {
-  std::function<void(const LaunchArgs&)> launch;
+  std::function<void(const LaunchArgs&)> launch{};
   std::size_t workspace_bytes = 0;
-  std::optional<LaunchGeometry> geometry;
-  std::string note;                            // what was chosen: a library's algorithm, a tile
+  std::optional<LaunchGeometry> geometry{};
+  std::string note{};                          // what was chosen: a library's algorithm, a tile
   Algorithm algorithm = Algorithm::direct;     // of this plan: a library may choose per shape
 };
 
@@ -103,11 +104,11 @@ struct Variant {
   bool in_place = false;  // the activation overwrites the convolution's output
   int min_compute_capability = 0;
   /// Why this shape cannot be computed on this device; nothing if it can. Null means every valid shape.
-  std::function<std::optional<std::string>(const Shape&, const DeviceInfo&)> supports;
+  std::function<std::optional<std::string>(const Shape&, const DeviceInfo&)> supports{};
   /// Throws Unsupported, OutOfMemory or DeviceError.
-  std::function<Plan(const Problem&)> prepare;
+  std::function<Plan(const Problem&)> prepare{};
 
-  std::string file;  // filled in by RegisterVariant, for the message about a name used twice
+  std::string file{};  // filled in by RegisterVariant, for the message about a name used twice
 };
 
 /// Adds a variant to the registry during static initialisation.
