@@ -51,7 +51,7 @@ using simt::dim3;
 struct NoSharedStorage {};
 
 /// kWidth floats that are loaded and stored by one instruction, at an address aligned to all of them.
-template <int kWidth>
+template <unsigned kWidth>
 struct alignas(kWidth * sizeof(float)) FloatVector {
   static_assert(kWidth == 1 || kWidth == 2 || kWidth == 4);
   float lane[kWidth];
@@ -139,10 +139,13 @@ void launch_kernel(const Kernel& kernel, dim3 grid, Stream) {
 /// What the report says of a launch; what only a GPU knows stays empty on the CPU.
 template <class Kernel>
 LaunchGeometry launch_geometry(dim3 grid) {
-  LaunchGeometry geometry{.grid = {grid.x, grid.y, grid.z},
-                          .block = {static_cast<int>(Kernel::kBlock.x), static_cast<int>(Kernel::kBlock.y),
-                                    static_cast<int>(Kernel::kBlock.z)},
-                          .shared_bytes = static_cast<std::int64_t>(shared_bytes<Kernel>())};
+  constexpr dim3 block = Kernel::kBlock;
+  LaunchGeometry geometry;
+  geometry.grid[0] = grid.x, geometry.grid[1] = grid.y, geometry.grid[2] = grid.z;
+  geometry.block[0] = static_cast<int>(block.x);
+  geometry.block[1] = static_cast<int>(block.y);
+  geometry.block[2] = static_cast<int>(block.z);
+  geometry.shared_bytes = static_cast<std::int64_t>(shared_bytes<Kernel>());
 #if defined(__CUDACC__)
   allow_shared_bytes<Kernel>();
   cudaFuncAttributes attributes{};
