@@ -1,6 +1,6 @@
 # Warnings, sanitizers and the flags that every target shares, as one INTERFACE target.
 add_library(convmish_flags INTERFACE)
-set(host_warnings -Wall -Wextra -Wshadow -Wconversion -Wsign-conversion)
+set(host_warnings -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconversion -Wsign-conversion)
 if(CONVMISH_WERROR)
   list(APPEND host_warnings -Werror)
 endif()

@@ -11,6 +11,7 @@
 
 #include "check/accumulator.hpp"
 #include "check/fill.hpp"
+#include "core/ceiling.hpp"
 #include "core/result.hpp"
 #include "core/variant.hpp"
 
@@ -31,8 +32,8 @@ class Buffer {
 
 /// A comparison of an output tensor with the float64 reference of the same inputs.
 struct Comparison {
-  FillSpec inputs;           // the reference is computed from these very inputs
-  const float* x = nullptr;  // as the variant got them, in `layout`
+  Shape shape;
+  const float* x = nullptr;  // the very inputs that the variant got, in `layout`
   const float* filter = nullptr;
   const float* bias = nullptr;
   const float* y = nullptr;
@@ -70,6 +71,9 @@ class Device {
   virtual Stream stream() = 0;
   /// Waits for all work; throws DeviceError if any of it failed.
   virtual void synchronize() = 0;
+
+  /// Rates that this device can reach; empty where a device has none worth telling.
+  virtual Ceilings ceilings() = 0;
 
   enum class Cache { hot, cold };
   /// Time of one call of `launch`, milliseconds, on the device's own clock; cold: the last-level cache is

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/shape.hpp"
@@ -17,6 +18,9 @@ namespace convmish {
 inline constexpr std::size_t kMaxShapes = 100'000;
 inline constexpr double kMaxSeconds = 86'400;  // of a time option: one day
 inline constexpr int kMaxSamples = 1'000'000;
+
+/// What a framework's eager mode does: speed-ups are told against it.
+inline constexpr std::string_view kDefaultBaseline = "cudnn_unfused";
 
 struct TimingOptions {
   double min_time_s = 0.1;       // time at least this long a variant and shape
@@ -47,6 +51,6 @@ void drop_repeats(RunOptions& options);
 
 /// Reads a config file. Every mistake is an InputError "FILE: /json/pointer: what is wrong; what would be
 /// right". A sweep's lists multiply, n slowest and k fastest.
-RunOptions load_config(const std::filesystem::path& file);
+RunOptions load_config(const std::filesystem::path& path);
 
 }  // namespace convmish

@@ -46,13 +46,14 @@ struct FillResult {
   Verdict verdict = Verdict::passed;
   std::string reason;      // machine-readable, see run/reasons.hpp; empty when passed
   std::string detail;      // one line for people
+  bool repeatable = true;  // a second run, from another poison, gave the same bits
   ErrorSummary error;
 };
 
 /// Statistics of one case's timed launches, milliseconds.
 struct TimeSummary {
   double median = 0, mean = 0, min = 0, p5 = 0, p95 = 0, stddev = 0;
-  std::array<double, 2> ci95{};  // of the median
+  std::optional<std::array<double, 2>> ci95;  // of the median; absent below six samples
   bool converged = false;        // the interval reached the asked width before the time limit
   std::vector<double> samples;   // in launch order
 };

@@ -102,6 +102,7 @@ struct Variant {
   Pipe pipe = Pipe::ffma;
   int products = 1;       // pipe products a multiply-add takes (3 for a split in halves)
   bool in_place = false;  // the activation overwrites the convolution's output
+  bool emulated = false;  // a GPU kernel run by the SIMT executor: its time says nothing of a GPU
   int min_compute_capability = 0;
   /// Why this shape cannot be computed on this device; nothing if it can. Null means every valid shape.
   std::function<std::optional<std::string>(const Shape&, const DeviceInfo&)> supports{};

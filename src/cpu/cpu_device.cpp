@@ -88,7 +88,7 @@ class HostBuffer final : public Buffer {
 /// float64 reference of one output row; z, s and q hold chunk.q values each. `q` may be null.
 void reference_row(const Comparison& c, std::int64_t n, std::int64_t k, std::int64_t p, double* z, double* s,
                    double* q) {
-  const Shape& shape = c.inputs.shape;
+  const Shape& shape = c.shape;
   const Strides xs = x_strides(c.layout, shape), ws = filter_strides(c.layout, shape);
   const auto columns = shape.q();
   std::fill_n(z, columns, 0.0);
@@ -172,6 +172,7 @@ class CpuDevice final : public Device {
 
   Stream stream() override { return nullptr; }
   void synchronize() override {}
+  Ceilings ceilings() override { return {}; }
 
   double time_ms(const std::function<void()>& launch, Cache cache) override {
     if (cache == Cache::cold) {
@@ -198,7 +199,7 @@ class CpuDevice final : public Device {
 };
 
 ErrorSummary CpuDevice::compare(const Comparison& c, std::span<ReferencePoint> samples) {
-  const Shape& shape = c.inputs.shape;
+  const Shape& shape = c.shape;
   const Strides ys = y_strides(c.layout, shape);
   const auto workers = static_cast<std::size_t>(cpu::hardware_threads());
   const auto row = static_cast<std::size_t>(shape.q());

@@ -12,6 +12,8 @@
 #include "check/summary.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
+#include "gpu/allocation.hpp"
+#include "gpu/ceilings.hpp"
 #include "gpu/check.hpp"
 #include "gpu/check_kernels.hpp"
 
@@ -25,29 +27,6 @@ constexpr std::int64_t kScratchBytes = 24 * kChunkOutputs;
 constexpr std::size_t kGuardBytes =
     65536;  // on either side of a buffer; a multiple of every alignment asked for
 constexpr std::uint32_t kGuardWord = 0xC0DEFACEu;
-
-/// Plain device memory.
-class Allocation {
- public:
-  explicit Allocation(std::size_t bytes) {
-    const cudaError_t error = cudaMalloc(&data_, bytes);
-    if (error == cudaErrorMemoryAllocation) {
-      (void)cudaGetLastError();
-      std::size_t available = 0, total = 0;
-      CONVMISH_CHECK_CUDA(cudaMemGetInfo(&available, &total));
-      throw OutOfMemory(static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(available));
-    }
-    check_cuda(error, "cudaMalloc");
-  }
-  ~Allocation() { cudaFree(data_); }
-  Allocation(const Allocation&) = delete;
-  Allocation& operator=(const Allocation&) = delete;
-
-  void* data() const { return data_; }
-
- private:
-  void* data_ = nullptr;
-};
 
 class CudaBuffer final : public Buffer {
  public:
@@ -188,6 +167,11 @@ class CudaDevice final : public Device {
   Stream stream() override { return stream_; }
   void synchronize() override { CONVMISH_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
 
+  Ceilings ceilings() override {
+    if (!ceilings_) ceilings_ = gpu::measure_ceilings(info_, stream_);
+    return *ceilings_;
+  }
+
   double time_ms(const std::function<void()>& launch, Cache cache) override {
     if (cache == Cache::cold) {
       const auto bytes = static_cast<std::size_t>(2 * info_.l2_bytes);
@@ -212,10 +196,11 @@ class CudaDevice final : public Device {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr, stop_ = nullptr;
   std::optional<Allocation> scratch_, flush_;
+  std::optional<Ceilings> ceilings_;
 };
 
 ErrorSummary CudaDevice::compare(const Comparison& c, std::span<ReferencePoint> samples) {
-  const Shape& shape = c.inputs.shape;
+  const Shape& shape = c.shape;
   if (!scratch_) scratch_.emplace(static_cast<std::size_t>(kScratchBytes));
   const Allocation partials(gpu::kCompareBlocks * sizeof(ErrorAccumulator));
   const Allocation ratios(sizeof(RatioHistogram));

@@ -1,0 +1,136 @@
+// `convmish-bench [run]`: check and time the chosen variants on the chosen shapes, then report.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "cli/commands.hpp"
+#include "cli/open_device.hpp"
+#include "core/registry.hpp"
+#include "core/shape_text.hpp"
+#include "report/environment.hpp"
+#include "report/files.hpp"
+#include "report/json.hpp"
+#include "report/report.hpp"
+#include "report/table.hpp"
+#include "run/runner.hpp"
+#include "run/verify.hpp"
+
+namespace convmish {
+namespace {
+
+constexpr Shape kHeadlineShape{.n = 64, .c = 64, .h = 256, .w = 256, .k = 128};
+// Large enough for several tiles each way, small enough for emulated kernels to take a moment only.
+constexpr Shape kCpuShape{.n = 1, .c = 16, .h = 34, .w = 34, .k = 32};
+
+struct DefaultShape {
+  Shape shape;
+  std::string reason;
+};
+
+/// Where no shape is asked for: the headline shape on a GPU, with fewer images where memory is short.
+DefaultShape default_shape(Device& device) {
+  if (device.info().kind == DeviceKind::cpu)
+    return {kCpuShape, "default: small, since the CPU device emulates GPU kernels"};
+  Shape shape = kHeadlineShape;
+  // Two input sets, the output, and as much again for the workspace of a convolution that is not fused.
+  const auto needed = [&shape] { return 2 * 4 * (shape.x_elements() + shape.y_elements()); };
+  const std::int64_t available = device.free_bytes();
+  while (shape.n > 1 && needed() > available) shape.n /= 2;
+  if (shape == kHeadlineShape) return {shape, "default: the headline shape"};
+  return {shape, fmt::format("default: the headline shape with {} images for {}, as {:.1f} GB are free",
+                             shape.n, kHeadlineShape.n, static_cast<double>(available) / 1e9)};
+}
+
+/// One line on stderr that says what runs now; only where a person watches.
+class Progress {
+ public:
+  ~Progress() { clear(); }
+
+  void show(const Variant& variant, const Shape& shape, std::string_view step) {
+    if (!terminal_) return;
+    fmt::print(stderr, "\r\x1b[K{}: {} ({}), {}", to_string(shape), variant.name, to_string(variant.math),
+               step);
+    std::fflush(stderr);
+  }
+  void clear() {
+    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+ private:
+  bool terminal_ = isatty(STDERR_FILENO) != 0;
+};
+
+ExitCode exit_code(const std::vector<CaseResult>& cases) {
+  ExitCode code = ExitCode::ok;
+  bool any_ran = false;
+  for (const CaseResult& result : cases) {
+    any_ran |= result.verdict != Verdict::skipped;
+    switch (result.verdict) {
+      case Verdict::passed:
+      case Verdict::skipped:
+        break;
+      case Verdict::failed:
+      case Verdict::mistrusted:
+        code = worse(code, ExitCode::wrong);
+        break;
+      case Verdict::crashed:
+      case Verdict::timed_out:
+        code = worse(code, ExitCode::crashed);
+        break;
+    }
+  }
+  // A run that could not run anything must not look like one in which all is right.
+  if (!any_ran) throw EnvironmentError("nothing could be run here: every case was skipped");
+  return code;
+}
+
+}  // namespace
+
+ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
+  const bool save = !line.json.empty();
+  if (save) check_writable(line.json);
+
+  Report report;
+  report.environment = host_environment(line.arguments);
+  const OpenedDevice opened = open_device(line.device, devices);
+  Device& device = *opened.device;
+  device.describe(report.environment);
+
+  RunnerOptions options{.run = line.run, .baseline = std::string(kDefaultBaseline)};
+  const auto variants = select_variants(Registry::instance(), device.info().kind, options.run.variants);
+  std::string shape_reason = "asked for";
+  if (options.run.shapes.empty()) {
+    const DefaultShape chosen = default_shape(device);
+    options.run.shapes = {chosen.shape};
+    shape_reason = chosen.reason;
+  }
+  if (options.run.fills.empty()) options.run.fills = default_fills();
+  report.plan = {options.run, opened.reason, shape_reason, options.baseline};
+
+  const TerminalStyle style = terminal_style(STDOUT_FILENO);
+  fmt::print("device {} ({})\nshape  {} ({})\n", device.info().name, opened.reason,
+             options.run.shapes.size() == 1 ? to_string(options.run.shapes.front())
+                                            : fmt::format("{} shapes", options.run.shapes.size()),
+             shape_reason);
+
+  Progress progress;
+  for (const Shape& shape : options.run.shapes) {
+    options.progress = [&](const Variant& variant, std::string_view step) {
+      progress.show(variant, shape, step);
+    };
+    const auto results = run_shape(device, variants, shape, options);
+    progress.clear();
+    fmt::print("\n{}", shape_table(results, device.info(), options.baseline, style));
+    std::fflush(stdout);
+    report.cases.insert(report.cases.end(), results.begin(), results.end());
+    if (save) write_file(line.json, to_json(report));
+  }
+
+  fmt::print("\n{}\n", summary_line(report.cases, style));
+  return exit_code(report.cases);
+}
+
+}  // namespace convmish

@@ -1,0 +1,14 @@
+// Measures the rates that a GPU reaches.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "core/ceiling.hpp"
+#include "core/variant.hpp"
+
+namespace convmish::gpu {
+
+/// Takes about 50 ms and, while it runs, up to 512 MiB.
+Ceilings measure_ceilings(const DeviceInfo& device, cudaStream_t stream);
+
+}  // namespace convmish::gpu

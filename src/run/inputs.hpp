@@ -1,0 +1,44 @@
+// The inputs of a check or a timing, drawn once on the device for all variants that share them.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "check/fill.hpp"
+#include "core/device.hpp"
+
+namespace convmish {
+
+class Inputs {
+ public:
+  Inputs(Device& device, Fill fill, std::uint64_t seed, const Shape& shape);
+
+  const FillSpec& spec() const { return spec_; }
+  const float* x(Layout layout) { return tensor(Tensor::x, layout); }
+  const float* filter(Layout layout) { return tensor(Tensor::filter, layout); }
+  const float* bias() { return tensor(Tensor::bias, Layout::nchw); }
+
+  /// Draws every x anew, in place, from another seed; filter and bias stay.
+  void redraw_x(std::uint64_t seed);
+
+  /// What a variant has done to the inputs or beside them; nothing if they are as drawn.
+  std::optional<std::string> damage();
+
+ private:
+  struct Held {
+    Tensor tensor;
+    Layout layout;
+    std::unique_ptr<Buffer> buffer;
+    std::uint64_t checksum;
+  };
+
+  const float* tensor(Tensor tensor, Layout layout);
+
+  Device& device_;
+  FillSpec spec_;
+  std::vector<Held> held_;
+};
+
+}  // namespace convmish

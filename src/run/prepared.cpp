@@ -1,0 +1,91 @@
+#include "run/prepared.hpp"
+
+#include <chrono>
+
+#include "core/error.hpp"
+
+namespace convmish {
+namespace {
+
+std::optional<std::string> damage_of(Buffer& buffer, const char* name) {
+  switch (buffer.damage()) {
+    case Buffer::Damage::none:
+      return std::nullopt;
+    case Buffer::Damage::before:
+      return std::string("wrote before ") + name;
+    case Buffer::Damage::after:
+      break;
+  }
+  return std::string("wrote past ") + name;
+}
+
+}  // namespace
+
+SharedOutput::SharedOutput(Device& device, const Shape& shape)
+    : device_(device), y_(device.allocate(sizeof(float) * static_cast<std::size_t>(shape.y_elements()))) {}
+
+void* SharedOutput::workspace(std::size_t bytes) {
+  if (bytes == 0) return nullptr;
+  if (!workspace_ || workspace_->bytes() < bytes) {
+    workspace_.reset();  // before the larger one: both might not fit
+    workspace_ = device_.allocate(bytes);
+  }
+  return workspace_->data();
+}
+
+void SharedOutput::poison(std::uint32_t word) {
+  device_.fill_words(y_->data(), y_->bytes(), word);
+  if (workspace_) device_.fill_words(workspace_->data(), workspace_->bytes(), word);
+}
+
+std::optional<std::string> SharedOutput::damage() {
+  if (auto damage = damage_of(*y_, "y")) return damage;
+  return workspace_ ? damage_of(*workspace_, "the workspace") : std::nullopt;
+}
+
+PreparedVariant::PreparedVariant(Device& device, const Variant& variant, Inputs& inputs, SharedOutput& output)
+    : device_(device), variant_(variant), output_(output) {
+  const Shape& shape = inputs.spec().shape;
+  if (variant.supports)
+    if (const auto reason = variant.supports(shape, device.info())) throw Unsupported(*reason);
+  const Problem problem{.shape = shape,
+                        .filter = inputs.filter(variant.layout),
+                        .bias = inputs.bias(),
+                        .x = inputs.x(variant.layout),
+                        .y = output.y(),
+                        .device = &device.info(),
+                        .memory = this,
+                        .stream = device.stream()};
+  device.synchronize();
+  const auto start = std::chrono::steady_clock::now();
+  plan_ = variant.prepare(problem);
+  device.synchronize();
+  prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  output.workspace(plan_.workspace_bytes);  // now, not within a launch that is timed
+}
+
+std::int64_t PreparedVariant::plan_bytes() const {
+  std::size_t total = 0;
+  for (const auto& buffer : memory_) total += buffer->bytes();
+  return static_cast<std::int64_t>(total);
+}
+
+void PreparedVariant::launch(const float* x) {
+  plan_.launch({.x = x,
+                .y = output_.y(),
+                .workspace = output_.workspace(plan_.workspace_bytes),
+                .stream = device_.stream()});
+}
+
+std::optional<std::string> PreparedVariant::damage() {
+  for (const auto& buffer : memory_)
+    if (auto damage = damage_of(*buffer, "memory of its plan")) return damage;
+  return std::nullopt;
+}
+
+void* PreparedVariant::allocate(std::size_t bytes) {
+  memory_.push_back(device_.allocate(bytes));
+  return memory_.back()->data();
+}
+
+}  // namespace convmish

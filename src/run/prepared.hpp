@@ -1,0 +1,57 @@
+// A variant's plan together with the memory that it uses.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/device.hpp"
+#include "run/inputs.hpp"
+
+namespace convmish {
+
+/// Memory that all variants of a shape take turns with: the output, and the largest workspace so far.
+class SharedOutput {
+ public:
+  SharedOutput(Device& device, const Shape& shape);
+
+  float* y() { return y_->floats(); }
+  std::size_t y_bytes() const { return y_->bytes(); }
+  void* workspace(std::size_t bytes);
+
+  /// Overwrites y and the workspace with `word`, so that what a launch does not write shows.
+  void poison(std::uint32_t word);
+  std::optional<std::string> damage();
+
+ private:
+  Device& device_;
+  std::unique_ptr<Buffer> y_, workspace_;
+};
+
+class PreparedVariant final : public PlanMemory {
+ public:
+  /// Asks whether the variant takes this shape, then prepares it. Throws Unsupported, OutOfMemory,
+  /// DeviceError, or whatever the variant throws.
+  PreparedVariant(Device& device, const Variant& variant, Inputs& inputs, SharedOutput& output);
+
+  const Variant& variant() const { return variant_; }
+  const Plan& plan() const { return plan_; }
+  double prepare_ms() const { return prepare_ms_; }
+  std::int64_t plan_bytes() const;
+
+  void launch(const float* x);
+  std::optional<std::string> damage();
+
+  void* allocate(std::size_t bytes) override;  // PlanMemory
+
+ private:
+  Device& device_;
+  const Variant& variant_;
+  SharedOutput& output_;
+  std::vector<std::unique_ptr<Buffer>> memory_;
+  Plan plan_;
+  double prepare_ms_ = 0;
+};
+
+}  // namespace convmish

@@ -1,0 +1,209 @@
+#include "run/runner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/shape_text.hpp"
+#include "run/prepared.hpp"
+#include "run/reasons.hpp"
+#include "run/timing.hpp"
+#include "run/verify.hpp"
+
+namespace convmish {
+namespace {
+
+bool still_runs(const CaseResult& result) {
+  return result.verdict == Verdict::passed || result.verdict == Verdict::failed ||
+         result.verdict == Verdict::mistrusted;
+}
+
+void set_verdict(CaseResult& result, Verdict verdict, std::string_view reason, std::string detail) {
+  result.verdict = verdict;
+  result.reason = reason;
+  result.detail = std::move(detail);
+}
+
+/// Runs `step` of a variant and turns what it throws into that variant's verdict.
+template <class Step>
+void guarded(Device& device, CaseResult& result, Step step) {
+  try {
+    step();
+    return;
+  } catch (const Unsupported& error) {
+    set_verdict(result, Verdict::skipped, reason::unsupported, error.what());
+  } catch (const OutOfMemory& error) {
+    set_verdict(result, Verdict::skipped, reason::out_of_memory, error.what());
+  } catch (const std::bad_alloc&) {
+    set_verdict(result, Verdict::skipped, reason::out_of_memory, "the host's memory does not suffice");
+  } catch (const DeviceError& error) {
+    set_verdict(result, Verdict::crashed, reason::device_error, error.what());
+  } catch (const std::exception& error) {
+    set_verdict(result, Verdict::crashed, reason::exception, error.what());
+  }
+  device.synchronize();  // a sticky error is thrown from here: the device is lost to this process
+}
+
+/// The case's verdict is its worst check's.
+void adopt(CaseResult& result, FillResult check) {
+  const auto rank = [](Verdict v) { return v == Verdict::failed ? 2 : v == Verdict::mistrusted ? 1 : 0; };
+  if (rank(check.verdict) > rank(result.verdict))
+    set_verdict(result, check.verdict, check.reason,
+                fmt::format("fill {}: {}", to_string(check.fill), check.detail));
+  result.checks.push_back(std::move(check));
+}
+
+CaseResult new_result(const Variant& variant, const Shape& shape, const RunOptions& run) {
+  CaseResult result{.variant = variant.name,
+                    .math_class = variant.math,
+                    .layout = variant.layout,
+                    .device = variant.device,
+                    .emulated = variant.emulated,
+                    .shape = shape,
+                    .seed = run.seed,
+                    .fills = run.fills};
+  result.repeat = repeat_command(result, run);
+  return result;
+}
+
+class ShapeRun {
+ public:
+  ShapeRun(Device& device, const std::vector<const Variant*>& variants, const Shape& shape,
+           const RunnerOptions& options)
+      : device_(device), variants_(variants), shape_(shape), options_(options) {
+    for (const Variant* variant : variants) {
+      results_.push_back(new_result(*variant, shape, options.run));
+      if (const auto reason = why_unavailable(*variant, device.info()))
+        set_verdict(results_.back(), Verdict::skipped, reason::unavailable, *reason);
+    }
+  }
+
+  std::vector<CaseResult> run() {
+    if (options_.run.check)
+      for (const Fill fill : options_.run.fills) check_fill(fill);
+    if (options_.run.time) time();
+    return std::move(results_);
+  }
+
+ private:
+  template <class Step>
+  void for_each_running(Step step) {
+    for (std::size_t i = 0; i < variants_.size(); ++i)
+      if (still_runs(results_[i])) guarded(device_, results_[i], [&] { step(*variants_[i], results_[i]); });
+  }
+
+  void check_fill(Fill fill) {
+    Shape shape = shape_;
+    shape.n = check_batch(shape_, fill == options_.run.fills.front());
+    Inputs inputs(device_, fill, options_.run.seed, shape);
+    std::optional<SharedOutput> output;
+    const std::string step = fmt::format("check {}", to_string(fill));
+    for_each_running([&](const Variant& variant, CaseResult& result) {
+      options_.progress(variant, step);
+      if (!output) output.emplace(device_, shape);
+      PreparedVariant prepared(device_, variant, inputs, *output);
+      adopt(result, verify(device_, prepared, inputs, *output));
+    });
+  }
+
+  void time() {
+    Inputs inputs(device_, options_.run.fills.front(), options_.run.seed, shape_);
+    Inputs other_inputs(device_, options_.run.fills.front(), options_.run.seed + 1, shape_);
+    std::optional<SharedOutput> output;
+    std::vector<std::unique_ptr<PreparedVariant>> prepared;
+    std::vector<CaseResult*> timed;
+    for_each_running([&](const Variant& variant, CaseResult& result) {
+      if (result.verdict != Verdict::passed) return;  // the time of a wrong result means nothing
+      options_.progress(variant, "prepare");
+      if (!output) output.emplace(device_, shape_);
+      prepared.push_back(std::make_unique<PreparedVariant>(device_, variant, inputs, *output));
+      other_inputs.x(variant.layout);
+      timed.push_back(&result);
+      describe_plan(*prepared.back(), result);
+    });
+
+    std::vector<PreparedVariant*> running;
+    for (const auto& one : prepared) running.push_back(one.get());
+    Inputs* const input_sets[] = {&inputs, &other_inputs};
+    const auto times =
+        time_variants(device_, running, input_sets, options_.run.timing, options_.run.seed,
+                      [&](std::size_t i) { options_.progress(running[i]->variant(), "time"); });
+    for (std::size_t i = 0; i < timed.size(); ++i) timed[i]->time_ms = times[i];
+    if (options_.run.check) check_after_timing(running, timed, inputs, other_inputs, *output);
+    tell_distances(running, timed);
+  }
+
+  void describe_plan(const PreparedVariant& prepared, CaseResult& result) {
+    const Plan& plan = prepared.plan();
+    result.prepare_ms = prepared.prepare_ms();
+    result.workspace_bytes = static_cast<std::int64_t>(plan.workspace_bytes);
+    result.plan_bytes = prepared.plan_bytes();
+    result.launch = plan.geometry;
+    result.algorithm = plan.algorithm;
+    result.note = plan.note;
+  }
+
+  /// One more launch the way the timed ones were, on an x that no launch has seen, in place of an old one:
+  /// what was timed must be what was verified.
+  void check_after_timing(const std::vector<PreparedVariant*>& running, const std::vector<CaseResult*>& timed,
+                          Inputs& inputs, Inputs& other_inputs, SharedOutput& output) {
+    other_inputs.redraw_x(options_.run.seed + 2);
+    for (std::size_t i = 0; i < running.size(); ++i)
+      guarded(device_, *timed[i], [&] {
+        options_.progress(running[i]->variant(), "check after timing");
+        const float* const x = other_inputs.x(running[i]->variant().layout);
+        device_.time_ms([&] { running[i]->launch(x); }, Device::Cache::hot);
+        const FillResult check = judge_output(device_, *running[i], other_inputs, inputs, output);
+        auto damage = inputs.damage();
+        if (!damage) damage = other_inputs.damage();
+        if (!damage) damage = output.damage();
+        if (check.verdict == Verdict::failed || damage)
+          set_verdict(*timed[i], Verdict::failed, reason::wrong_when_timed,
+                      "after the timed launches: " + (damage ? *damage : check.detail));
+      });
+  }
+
+  void tell_distances(const std::vector<PreparedVariant*>& running, const std::vector<CaseResult*>& timed) {
+    const Ceilings ceilings = device_.ceilings();
+    for (std::size_t i = 0; i < timed.size(); ++i) {
+      CaseResult& result = *timed[i];
+      const Variant& variant = running[i]->variant();
+      if (const auto floor = floor_of(shape_, variant.pipe, variant.products, result.algorithm, ceilings)) {
+        result.floor_ms = floor->ms;
+        result.binding_ceiling = floor->binding_ceiling;
+        result.percent_of_floor = 100 * floor->ms / result.time_ms->median;
+      }
+      for (const CaseResult* other : timed)
+        if (other->variant == options_.baseline && other->math_class == result.math_class)
+          result.speedup = other->time_ms->median / result.time_ms->median;
+    }
+  }
+
+  Device& device_;
+  const std::vector<const Variant*>& variants_;
+  Shape shape_;
+  const RunnerOptions& options_;
+  std::vector<CaseResult> results_;
+};
+
+}  // namespace
+
+std::vector<CaseResult> run_shape(Device& device, const std::vector<const Variant*>& variants,
+                                  const Shape& shape, const RunnerOptions& options) {
+  return ShapeRun(device, variants, shape, options).run();
+}
+
+std::string repeat_command(const CaseResult& result, const RunOptions& options) {
+  std::string command = fmt::format("convmish-bench --variant {}:{} --shape {} --device {} --seed {}",
+                                    result.variant, to_string(result.math_class), to_string(result.shape),
+                                    to_string(result.device), result.seed);
+  std::string fills;
+  for (const Fill fill : result.fills) fills += (fills.empty() ? "" : ",") + std::string(to_string(fill));
+  command += " --fill " + fills;
+  if (!options.check) command += " --no-check";
+  if (!options.time) command += " --no-time";
+  return command;
+}
+
+}  // namespace convmish

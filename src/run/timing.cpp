@@ -1,0 +1,78 @@
+#include "run/timing.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include "core/statistics.hpp"
+
+namespace convmish {
+namespace {
+
+/// Data beyond this many times the last-level cache evicts itself: no flush is needed.
+constexpr double kSelfEvicting = 4;
+
+struct Timed {
+  std::vector<double> samples;
+  double total_ms = 0;
+  bool converged = false;
+  bool done = false;
+};
+
+void update(Timed& timed, const TimingOptions& options) {
+  if (options.samples) {
+    timed.done = static_cast<int>(timed.samples.size()) >= *options.samples;
+    timed.converged = timed.done;
+    return;
+  }
+  if (timed.total_ms < 1e3 * options.min_time_s) return;
+  const auto width = relative_half_width(summarise_samples(timed.samples));
+  timed.converged = width && *width <= options.ci_half_width;
+  timed.done = timed.converged || timed.total_ms >= 1e3 * options.max_time_s;
+}
+
+}  // namespace
+
+std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant* const> variants,
+                                       std::span<Inputs* const> input_sets, const TimingOptions& options,
+                                       std::uint64_t seed,
+                                       const std::function<void(std::size_t)>& before_launch) {
+  if (variants.empty()) return {};
+  const double bytes = input_sets.front()->spec().shape.least_bytes();
+  const auto cache = bytes > kSelfEvicting * static_cast<double>(device.info().l2_bytes)
+                         ? Device::Cache::hot
+                         : Device::Cache::cold;
+  std::mt19937_64 random(seed);
+  std::vector<Timed> timed(variants.size());
+  std::vector<std::size_t> order(variants.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+
+  const auto launch_once = [&](std::size_t i, std::size_t turn) {
+    before_launch(i);
+    PreparedVariant& variant = *variants[i];
+    const float* const x = input_sets[turn % input_sets.size()]->x(variant.variant().layout);
+    return device.time_ms([&] { variant.launch(x); }, cache);
+  };
+
+  // Warm-up: one launch each, for module loading and for the clocks.
+  for (const std::size_t i : order) launch_once(i, 0);
+
+  for (std::size_t round = 0; !order.empty(); ++round) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const std::size_t i : order) {
+      const double ms = launch_once(i, round);
+      timed[i].samples.push_back(ms);
+      timed[i].total_ms += ms;
+      update(timed[i], options);
+    }
+    std::erase_if(order, [&](std::size_t i) { return timed[i].done; });
+  }
+
+  std::vector<TimeSummary> summaries;
+  for (Timed& one : timed) {
+    summaries.push_back(summarise_samples(std::move(one.samples)));
+    summaries.back().converged = one.converged;
+  }
+  return summaries;
+}
+
+}  // namespace convmish

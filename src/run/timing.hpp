@@ -1,0 +1,25 @@
+// How long do variants take, side by side?
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/plan.hpp"
+#include "core/result.hpp"
+#include "run/prepared.hpp"
+
+namespace convmish {
+
+/// Times all `variants` in interleaved rounds, each round in a random order drawn from `seed`, so that a
+/// drift of clocks or temperature hits all alike. A variant leaves the rounds when its median's interval is
+/// narrow enough or its time is up. Launches take turns with the x of `input_sets`.
+///
+/// `before_launch` is told which variant is about to run. Result i belongs to variant i.
+std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant* const> variants,
+                                       std::span<Inputs* const> input_sets, const TimingOptions& options,
+                                       std::uint64_t seed,
+                                       const std::function<void(std::size_t)>& before_launch);
+
+}  // namespace convmish

@@ -1,0 +1,120 @@
+#include "run/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "check/summary.hpp"
+#include "run/reasons.hpp"
+
+namespace convmish {
+namespace {
+
+// Two words that no right output consists of: a quiet NaN with a payload, and a large finite float, so that
+// a sum into the output (rather than a store) differs between the two runs even where NaN would stay NaN.
+constexpr std::uint32_t kPoison = 0x7fc0dead, kOtherPoison = 0x7149f2ca;
+
+/// Outputs at which 0 would fail, of all: with fewer than this, passing proves nothing.
+constexpr double kLeastTelling = 0.1;
+
+std::string describe_wrong(const ErrorSummary& error) {
+  const OutputAt& first = *error.first_wrong_at;
+  const OutputAt& worst = *error.worst_at;
+  return fmt::format(
+      "{} of {} outputs are wrong{}; first at n{} k{} p{} q{}: {:.9g} instead of {:.9g}; worst at n{} k{} "
+      "p{} q{}: "
+      "{:.9g} instead of {:.9g}, {:.3g} times the allowed error",
+      error.wrong, error.compared,
+      error.nan_outputs ? fmt::format(" ({} are NaN)", error.nan_outputs) : std::string(), first.n, first.k,
+      first.p, first.q, first.found, first.expected, worst.n, worst.k, worst.p, worst.q, worst.found,
+      worst.expected, error.worst_ratio);
+}
+
+void fail(FillResult& result, std::string_view reason, std::string detail) {
+  if (result.verdict == Verdict::failed) return;  // the first cause stands
+  result.verdict = Verdict::failed;
+  result.reason = reason;
+  result.detail = std::move(detail);
+}
+
+void judge_summary(FillResult& result, MathClass declared) {
+  const ErrorSummary& error = result.error;
+  if (error.wrong > 0) return fail(result, reason::outside_tolerance, describe_wrong(error));
+  if (error.fingerprint && !(*error.fingerprint <= fingerprint_limit(declared)))
+    return fail(result, reason::wrong_class,
+                fmt::format("declared {}, but its error is that of {} (R = {:.3g}, at most {:.3g})",
+                            to_string(declared), error.consistent_with, *error.fingerprint,
+                            fingerprint_limit(declared)));
+  if (1 - error.zero_accepted_share < kLeastTelling) {
+    result.verdict = Verdict::mistrusted;
+    result.reason = reason::weak_data;
+    result.detail =
+        fmt::format("an output of 0 would pass at {:.1f} % of the outputs: this data proves nothing",
+                    100 * error.zero_accepted_share);
+  }
+}
+
+}  // namespace
+
+std::vector<Fill> default_fills() {
+  return {Fill::kernelbench, Fill::normal, Fill::positive, Fill::wide, Fill::exact, Fill::special};
+}
+
+std::int64_t check_batch(const Shape& shape, bool first) {
+  if (first) return shape.n;
+  constexpr std::int64_t kOutputs = std::int64_t{1} << 21;
+  const std::int64_t image = shape.y_elements() / shape.n;
+  return std::clamp<std::int64_t>((kOutputs + image - 1) / image, 1, shape.n);
+}
+
+FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
+                        SharedOutput& output) {
+  const Variant& variant = prepared.variant();
+  const FillSpec& spec = inputs.spec();
+  const bool exact_sums = spec.fill == Fill::exact && prepared.plan().algorithm == Algorithm::direct;
+  FillResult result{.fill = spec.fill, .seed = spec.seed, .batch = spec.shape.n};
+  result.error = device.compare({.shape = spec.shape,
+                                 .x = inputs.x(variant.layout),
+                                 .filter = weights.filter(variant.layout),
+                                 .bias = weights.bias(),
+                                 .y = output.y(),
+                                 .layout = variant.layout,
+                                 .rule = acceptance_rule(variant.math, spec.shape, exact_sums),
+                                 .algorithm = prepared.plan().algorithm,
+                                 .fingerprint = spec.fill == Fill::normal},
+                                {});
+  judge_summary(result, variant.math);
+  return result;
+}
+
+FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output) {
+  if (inputs.spec().fill == Fill::special && prepared.plan().algorithm == Algorithm::transform)
+    return {.fill = Fill::special,
+            .seed = inputs.spec().seed,
+            .batch = inputs.spec().shape.n,
+            .verdict = Verdict::skipped,
+            .reason = std::string(reason::not_applicable),
+            .detail = "a transform spreads NaN and infinities over its whole tile"};
+
+  const float* const x = inputs.x(prepared.variant().layout);
+  output.poison(kPoison);
+  prepared.launch(x);
+  device.synchronize();
+  const std::uint64_t first_bits = device.checksum(output.y(), output.y_bytes());
+  FillResult result = judge_output(device, prepared, inputs, inputs, output);
+
+  output.poison(kOtherPoison);
+  prepared.launch(x);
+  device.synchronize();
+  result.repeatable = device.checksum(output.y(), output.y_bytes()) == first_bits;
+  if (!result.repeatable) {
+    const FillResult second = judge_output(device, prepared, inputs, inputs, output);
+    if (second.verdict == Verdict::failed) fail(result, second.reason, "in a second run: " + second.detail);
+  }
+
+  for (const auto& damage : {inputs.damage(), output.damage(), prepared.damage()})
+    if (damage) fail(result, reason::wrote_outside, *damage);
+  return result;
+}
+
+}  // namespace convmish

@@ -1,0 +1,28 @@
+// Is a variant right on one fill?
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/result.hpp"
+#include "run/prepared.hpp"
+
+namespace convmish {
+
+/// The fills of a check unless others are asked for. One fill is not evidence: each can fail a mistake that
+/// the others let pass.
+std::vector<Fill> default_fills();
+
+/// How many images a check of `fill` takes: all of them for the first fill of a check, for the others the
+/// fewest that give about two million outputs.
+std::int64_t check_batch(const Shape& shape, bool first);
+
+/// Runs the prepared variant from poisoned outputs, twice, and judges what it wrote and what it touched.
+/// Throws DeviceError or what the variant throws.
+FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output);
+
+/// Judges the output as it stands, computed from `inputs.x` and the weights of `weights`.
+FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
+                        SharedOutput& output);
+
+}  // namespace convmish
