@@ -27,7 +27,7 @@ Pattern parse_pattern(std::string_view text) {
   Pattern pattern{std::string(text.substr(0, colon)), std::nullopt};
   if (pattern.name.empty())
     throw InputError(fmt::format("\"{}\" names no variant; want a name or a glob, as in cudnn_*:tf32", text));
-  if (pattern.name.find_first_of(", \t") != std::string::npos)
+  if (pattern.name.find_first_of(", \t\n") != std::string::npos)
     throw InputError(fmt::format("\"{}\" is not one name; want a name or a glob, as in cudnn_*:tf32", text));
   if (pattern.name == "all") pattern.name = "*";
   if (colon != text.npos) pattern.math = parse_word<MathClass>(text.substr(colon + 1));

@@ -1,0 +1,312 @@
+#include "cli/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cxxopts.hpp>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/input_text.hpp"
+#include "core/registry.hpp"
+#include "core/shape_text.hpp"
+
+namespace convmish {
+namespace {
+
+/// What one option was given, in order. A switch holds kOn or kOff.
+using Values = std::vector<std::string>;
+constexpr const char* kOn = "on";
+constexpr const char* kOff = "off";
+
+enum class Takes { value, nothing, on_off };  // on_off: --name and --no-name
+
+/// A row of the table of options.
+struct Option {
+  std::string_view group, name;
+  Takes takes;
+  std::string_view argument;  // what the help calls the value
+  std::string help;           // a line break starts a new line of the help
+  /// Throws InputError, without the option's name. Null for what parse_command_line handles first.
+  void (*apply)(const Values&, CommandLine&);
+  char letter = 0;  // short form
+};
+
+/// A row of the table of verbs.
+struct VerbWord {
+  std::string_view word;
+  Verb verb;
+  std::string_view help;
+};
+
+constexpr VerbWord kVerbs[] = {
+    {"run", Verb::run, "check and time variants (the default)"},
+    {"list", Verb::list, "show every variant, and why one is unavailable here"},
+    {"version", Verb::version, "print the version and the revision it was built from"},
+    {"help", Verb::help, "print this text"},
+};
+
+constexpr std::string_view kExamples = R"(
+  convmish-bench --variant all
+  convmish-bench --variant 'naive,cudnn_*:tf32' --shape n64c64h256w256k128
+  convmish-bench --config configs/edges.json --no-time --device cpu
+  convmish-bench --variant tiled --min-time 1 --json tiled.json
+)";
+
+constexpr std::string_view kExitCodes = R"(
+  0  every case passed, or was skipped for a reason that its variant declares
+  1  a case failed or is mistrusted, or its time is impossible
+  2  slower than the baseline report allows
+  3  the command line, a config file or an output path is wrong
+  4  no usable device, or the machine misbehaves
+  5  a variant crashed or timed out
+)";
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> items;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    if (begin == end)
+      throw InputError(fmt::format("\"{}\" has an empty item; want names separated by single commas", text));
+    items.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return items;
+}
+
+/// The items of all values: `--fill a,b --fill c` is `--fill a,b,c`.
+std::vector<std::string> all_items(const Values& values) {
+  return split_list(fmt::format("{}", fmt::join(values, ",")));
+}
+
+double parse_seconds(const std::string& text) {
+  const auto seconds = read_real(text);
+  if (!seconds) throw InputError(fmt::format("is \"{}\"; want seconds, as in 0.5", text));
+  if (const auto why = check_seconds(*seconds)) throw InputError(*why);
+  return *seconds;
+}
+
+DeviceChoice parse_device(const std::string& text) {
+  using Kind = DeviceChoice::Kind;
+  if (text == "auto") return {};
+  if (text == "cpu") return {Kind::cpu};
+  if (text == "cuda") return {Kind::cuda};
+  constexpr std::string_view kIndexed = "cuda:";
+  if (text.starts_with(kIndexed)) {
+    const auto index = read_integer(std::string_view(text).substr(kIndexed.size()));
+    if (index && 0 <= *index && *index <= std::numeric_limits<int>::max())
+      return {Kind::cuda, static_cast<int>(*index)};
+  }
+  throw InputError(fmt::format("is \"{}\"; want auto, cpu, cuda or cuda:INDEX, as in cuda:0", text));
+}
+
+std::vector<Option> option_table() {
+  const RunOptions run;
+  return {
+      {"What to run", "variant", Takes::value, "NAMES",
+       "variants by name, separated by commas; globs, and a math\n"
+       "class behind a colon, are allowed: naive,cudnn_*:tf32\n"
+       "(default: all)",
+       [](const Values& values, CommandLine& line) {
+         line.run.variants = all_items(values);
+         for (const std::string& pattern : line.run.variants)
+           if (const auto why = check_pattern(pattern)) throw InputError(*why);
+       }},
+      {"What to run", "shape", Takes::value, "SHAPE",
+       "batch n, input channels c, input height h and width w,\n"
+       "output channels k, as in n64c64h256w256k128; repeatable\n"
+       "(default: the headline shape, or a small one on the CPU)",
+       [](const Values& values, CommandLine& line) {
+         line.run.shapes.clear();
+         for (const std::string& text : values) line.run.shapes.push_back(parse_shape(text));
+       }},
+      {"What to run", "config", Takes::value, "FILE",
+       "shapes, variants, fills and timing from a JSON file\n"
+       "(configs/schema/config.schema.json); options given here win",
+       nullptr},
+      {"What to run", "device", Takes::value, "DEVICE",
+       "auto, cpu, cuda or cuda:INDEX (default: auto, the GPU\n"
+       "where there is one, else the CPU)",
+       [](const Values& values, CommandLine& line) { line.device = parse_device(values.back()); }},
+      {"Inputs and check", "fill", Takes::value, "NAMES",
+       fmt::format("how inputs are drawn, separated by commas:\n{}\n(default: a set that the check chooses)",
+                   fmt::join(spellings<Fill>(), ", ")),
+       [](const Values& values, CommandLine& line) {
+         line.run.fills.clear();
+         for (const std::string& name : all_items(values)) line.run.fills.push_back(parse_word<Fill>(name));
+       }},
+      {"Inputs and check", "seed", Takes::value, "N",
+       fmt::format("of the inputs: the same on every device (default: {})", run.seed),
+       [](const Values& values, CommandLine& line) {
+         const auto seed = read_unsigned(values.back());
+         if (!seed)
+           throw InputError(fmt::format("is \"{}\"; want an integer from 0 to {}", values.back(),
+                                        std::numeric_limits<std::uint64_t>::max()));
+         line.run.seed = *seed;
+       }},
+      {"Inputs and check", "check", Takes::on_off, "", "compare with the float64 reference (default: on)",
+       [](const Values& values, CommandLine& line) { line.run.check = values.back() == kOn; }},
+      {"Time", "time", Takes::on_off, "", "time the variants that passed (default: on)",
+       [](const Values& values, CommandLine& line) { line.run.time = values.back() == kOn; }},
+      {"Time", "min-time", Takes::value, "SECONDS",
+       fmt::format("least time spent on a variant and shape (default: {})", run.timing.min_time_s),
+       [](const Values& values, CommandLine& line) {
+         line.run.timing.min_time_s = parse_seconds(values.back());
+       }},
+      {"Time", "max-time", Takes::value, "SECONDS",
+       fmt::format("stop there, even if the median is still uncertain\n(default: {})", run.timing.max_time_s),
+       [](const Values& values, CommandLine& line) {
+         line.run.timing.max_time_s = parse_seconds(values.back());
+       }},
+      {"Output", "json", Takes::value, "FILE", "write the report there too",
+       [](const Values& values, CommandLine& line) { line.json = values.back(); }},
+      {"Instead of a run", "list", Takes::nothing, "", "the same as the verb list",
+       [](const Values&, CommandLine& line) { line.verb = Verb::list; }},
+      {"Instead of a run", "version", Takes::nothing, "", "the same as the verb version",
+       [](const Values&, CommandLine& line) { line.verb = Verb::version; }},
+      {"Instead of a run", "help", Takes::nothing, "", "this text",
+       [](const Values&, CommandLine& line) { line.verb = Verb::help; }, 'h'},
+  };
+}
+
+/// The command line cut into options and the rest, with no meaning given to either yet.
+struct Tokens {
+  std::map<std::string, Values> given;  // by option name; on_off options under the positive one
+  std::vector<std::string> rest;        // verbs, unknown options, stray words, in order
+};
+
+const Option& find_option(const std::vector<Option>& table, std::string_view name) {
+  return *std::ranges::find(table, name, &Option::name);
+}
+
+/// The one function that knows cxxopts. Every option is text to it, so that each mistake in a value is told
+/// in this tool's words.
+Tokens tokenize(std::span<const char* const> arguments, const std::vector<Option>& table) {
+  cxxopts::Options parser("convmish-bench");
+  parser.allow_unrecognised_options();
+  std::map<std::string, std::string> negations;  // no-check -> check
+  for (const Option& option : table) {
+    const std::string name(option.name);
+    const auto value = [&]() -> std::shared_ptr<cxxopts::Value> {
+      if (option.takes == Takes::value) return cxxopts::value<std::string>();
+      return cxxopts::value<std::string>()->implicit_value(kOn);
+    };
+    parser.add_options()(option.letter ? fmt::format("{},{}", option.letter, name) : name, "", value());
+    if (option.takes != Takes::on_off) continue;
+    negations["no-" + name] = name;
+    parser.add_options()("no-" + name, "", value());
+  }
+
+  Tokens tokens;
+  try {
+    const auto parsed = parser.parse(static_cast<int>(arguments.size()), arguments.data());
+    for (const auto& argument : parsed.arguments()) {
+      const auto negation = negations.find(argument.key());
+      const bool negative = negation != negations.end();
+      const std::string& name = negative ? negation->second : argument.key();
+      const Option& option = find_option(table, name);
+      const std::string& value = argument.value();
+      if (option.takes != Takes::value && value != kOn)
+        throw InputError(fmt::format("--{} takes no value, but was given \"{}\"", argument.key(), value));
+      if (value.empty()) throw InputError(fmt::format("--{} is empty; want {}", name, option.argument));
+      if (value.starts_with("--"))
+        throw InputError(fmt::format("--{} wants {}, not the option {}", name, option.argument, value));
+      tokens.given[name].push_back(negative ? kOff : value);
+    }
+    tokens.rest = parsed.unmatched();
+  } catch (const cxxopts::exceptions::missing_argument&) {
+    const std::string_view last = arguments.back();  // only the last one can lack its value
+    throw InputError(fmt::format("{} wants {}", last, find_option(table, last.substr(2)).argument));
+  } catch (const cxxopts::exceptions::exception& error) {
+    throw InputError(error.what());
+  }
+  return tokens;
+}
+
+/// The line for a token that starts with a dash and is no option.
+std::string unknown_option(const std::string& token, std::span<const char* const> arguments,
+                           const std::vector<Option>& table) {
+  // cxxopts reads -shape as five letters; the user wrote one word.
+  const auto written = std::ranges::find_if(
+      arguments.subspan(1), [&](std::string_view argument) { return argument.starts_with(token); });
+  std::string name = written == arguments.end() ? token : *written;
+  name.resize(std::min(name.find('='), name.size()));
+  std::vector<std::string> names;
+  for (const Option& option : table) {
+    names.push_back(fmt::format("--{}", option.name));
+    if (option.takes == Takes::on_off) names.push_back(fmt::format("--no-{}", option.name));
+  }
+  const std::string nearest =
+      nearest_word("--" + name.substr(std::min(name.find_first_not_of('-'), name.size())), names);
+  return fmt::format("unknown option \"{}\"; {}", name,
+                     nearest.empty() ? "convmish-bench --help lists all" : "closest: " + nearest);
+}
+
+Verb parse_verb(const std::string& word) {
+  const auto found = std::ranges::find(kVerbs, word, &VerbWord::word);
+  if (found != std::end(kVerbs)) return found->verb;
+  std::vector<std::string> words;
+  for (const VerbWord& verb : kVerbs) words.emplace_back(verb.word);
+  throw InputError(fmt::format("\"{}\" is neither an option nor a command{}", word, advice(word, words)));
+}
+
+}  // namespace
+
+CommandLine parse_command_line(std::span<const char* const> arguments) {
+  const std::vector<Option> table = option_table();
+  const Tokens tokens = tokenize(arguments, table);
+  CommandLine line;
+  line.arguments = arguments;
+  // Someone who asks for help is not told about other mistakes first.
+  for (const char* const name : {"version", "help"})
+    if (const auto given = tokens.given.find(name); given != tokens.given.end())
+      find_option(table, name).apply(given->second, line);
+  if (line.verb != Verb::run) return line;
+
+  for (const std::string& word : tokens.rest)
+    if (word.starts_with('-')) throw InputError(unknown_option(word, arguments, table));
+  if (!tokens.rest.empty()) line.verb = parse_verb(tokens.rest.front());
+  if (tokens.rest.size() > 1)
+    throw InputError(fmt::format("unexpected \"{}\" behind {}", tokens.rest[1], tokens.rest[0]));
+
+  // The file first, wherever it was named: what the command line says then replaces it.
+  if (const auto config = tokens.given.find("config"); config != tokens.given.end())
+    line.run = load_config(config->second.back());
+  for (const Option& option : table) {
+    const auto given = tokens.given.find(std::string(option.name));
+    if (given == tokens.given.end() || !option.apply) continue;
+    try {
+      option.apply(given->second, line);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("--{}: {}", option.name, error.what()));
+    }
+  }
+  if (const auto why = check_options(line.run)) throw InputError(*why);
+  drop_repeats(line.run);
+  return line;
+}
+
+std::string help_text() {
+  std::string text =
+      "convmish-bench checks and times kernels of y = mish(mish(conv2d(x, w) + b)), 3x3, fp32 tensors.\n\n"
+      "Usage: convmish-bench [VERB] [OPTIONS]\n\nVerbs\n";
+  for (const VerbWord& verb : kVerbs) text += fmt::format("  {:<24}{}\n", verb.word, verb.help);
+
+  std::string_view group;
+  for (const Option& option : option_table()) {
+    if (option.group != group) text += fmt::format("\n{}\n", group = option.group);
+    const std::string name =
+        fmt::format("{}--{}{}{}{}", option.letter ? fmt::format("-{}, ", option.letter) : "",
+                    option.takes == Takes::on_off ? "[no-]" : "", option.name,
+                    option.argument.empty() ? "" : " ", option.argument);
+    std::string help = option.help;
+    for (std::size_t at = 0; (at = help.find('\n', at)) != help.npos; at += 27) help.insert(at + 1, 26, ' ');
+    text += fmt::format("  {:<24}{}\n", name, help);
+  }
+  return text + fmt::format("\nExamples{}\nExit codes (the worst one wins){}", kExamples, kExitCodes);
+}
+
+}  // namespace convmish
