@@ -14,7 +14,7 @@ namespace convmish {
 /// as the start. `arguments` is main's argv, the program's name first.
 Environment host_environment(std::span<const char* const> arguments);
 
-/// One line that a POSIX shell splits back into `arguments`. The program appears without its folder.
+/// One line that a POSIX shell splits back into `arguments`. The program appears by the tool's own name.
 std::string command_line(std::span<const char* const> arguments);
 
 /// The processor's name in the text of /proc/cpuinfo; empty where it gives none.

@@ -15,7 +15,4 @@ void check_writable(const std::filesystem::path& path);
 /// is followed; a pipe or a device, which cannot be replaced, is written to as it is.
 void write_file(const std::filesystem::path& path, std::string_view contents);
 
-/// The whole file. Throws InputError with path and reason.
-std::string read_file(const std::filesystem::path& path);
-
 }  // namespace convmish

@@ -4,6 +4,7 @@
 // number for NaN and the infinities: they are the strings "nan", "inf" and "-inf".
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -18,9 +19,10 @@ std::string to_json(const Report& report);
 std::string to_json_line(const CaseResult& result);
 
 /// Keys that this version does not know are ignored, so that reports of a later minor version can be read.
-/// Throws InputError "SOURCE: /json/pointer: what is wrong" for anything else, another major version
-/// included. `source` names the file in messages.
-Report report_from_json(std::string_view text, std::string_view source);
-CaseResult case_from_json(std::string_view text, std::string_view source);
+/// Throws InputError "FILE: /json/pointer: what is wrong" for anything else, another major version included.
+Report read_report(const std::filesystem::path& path);
+
+/// What to_json_line() wrote. `source` stands for the file in messages.
+CaseResult case_from_json(std::string_view text, const std::string& source);
 
 }  // namespace convmish

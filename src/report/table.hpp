@@ -14,8 +14,8 @@ namespace convmish {
 /// each math class, footnotes, then what did not pass with the command that repeats it, then what was
 /// skipped. `baseline` names the variant that speed-ups are told against. Columns that do not fit the
 /// width are left out, least needed first, and named.
-std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& device, std::string_view baseline,
-                        const TerminalStyle& style);
+std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& device,
+                        std::string_view baseline, const TerminalStyle& style);
 
 /// What the table's columns mean; for once at the end of a run.
 std::string table_legend(const TerminalStyle& style);

@@ -1,0 +1,148 @@
+#include "report/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "core/error.hpp"
+#include "report/report.hpp"
+
+namespace convmish {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, std::string_view reason) {
+  throw InputError(fmt::format("cannot write {}: {}", path.string(), reason));
+}
+
+std::string reason_of(int error) {
+  return std::generic_category().message(error);
+}
+
+fs::path folder_of(const fs::path& path) {
+  const fs::path parent = path.parent_path();
+  return parent.empty() ? fs::path(".") : parent;
+}
+
+/// Whether this process may: by the effective user, as open() decides it.
+bool may(const fs::path& path, int mode) {
+  return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
+}
+
+void check_folder(const fs::path& path) {
+  const fs::path folder = folder_of(path);
+  struct stat status;
+  if (::stat(folder.c_str(), &status) != 0)
+    fail(path, fmt::format("folder {}: {}", folder.string(), reason_of(errno)));
+  if (!S_ISDIR(status.st_mode)) fail(path, fmt::format("{} is not a folder", folder.string()));
+  if (!may(folder, W_OK | X_OK))
+    fail(path, fmt::format("no file can be made in folder {}: {}", folder.string(), reason_of(errno)));
+}
+
+/// What write_file() has to do for a path.
+struct Target {
+  fs::path path;  // the file itself, behind any symbolic link
+  bool in_place;  // a pipe or a device
+};
+
+/// Throws where the path cannot be written.
+Target resolve(const fs::path& path) {
+  if (path.empty()) throw InputError("cannot write a file whose name is empty");
+  struct stat status;
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) fail(path, "it is a folder; name a file in it");
+    if (!may(path, W_OK)) fail(path, reason_of(errno));
+    if (!S_ISREG(status.st_mode)) return {path, true};
+    const fs::path file = fs::is_symlink(path) ? fs::canonical(path) : path;
+    check_folder(file);
+    return {file, false};
+  }
+  if (fs::is_symlink(fs::symlink_status(path)))
+    fail(path, "it is a symbolic link to a file that is not there");
+  check_folder(path);
+  if (!path.has_filename()) fail(path, "it names no file");
+  return {path, false};
+}
+
+/// A file being written. If it is `temporary`, it is gone again unless it replaced another.
+class OutputFile {
+ public:
+  static OutputFile in_place(const fs::path& path) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) fail(path, reason_of(errno));
+    return OutputFile(path, path, descriptor, false);
+  }
+
+  /// In the target's folder, for a rename does not cross file systems. `asked` is the path of messages.
+  static OutputFile temporary(const fs::path& asked, const fs::path& folder) {
+    // Names are taken by other threads, and by what a killed process of the same number left.
+    constexpr int kAttempts = 100;
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      const fs::path path = folder / fmt::format(".{}-{}-{}.tmp", kToolName, ::getpid(), attempt);
+      // 0666: the user's umask decides, as for any other new file.
+      const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (descriptor >= 0) return OutputFile(asked, path, descriptor, true);
+      if (errno != EEXIST) break;
+    }
+    fail(asked, reason_of(errno));
+  }
+
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  ~OutputFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (temporary_) ::unlink(path_.c_str());
+  }
+
+  void write(std::string_view contents) {
+    while (!contents.empty()) {
+      const ssize_t written = ::write(descriptor_, contents.data(), contents.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail(asked_, reason_of(errno));
+      contents.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+  /// To the disk first, so that no crash of the machine leaves the new name on a file without contents.
+  void replace(const fs::path& target) {
+    if (::fsync(descriptor_) != 0 && errno != EINVAL) fail(asked_, reason_of(errno));
+    const int closed = ::close(std::exchange(descriptor_, -1));
+    if (closed != 0) fail(asked_, reason_of(errno));
+    if (::rename(path_.c_str(), target.c_str()) != 0) fail(asked_, reason_of(errno));
+    temporary_ = false;
+  }
+
+ private:
+  OutputFile(fs::path asked, fs::path path, int descriptor, bool temporary)
+      : asked_(std::move(asked)), path_(std::move(path)), descriptor_(descriptor), temporary_(temporary) {}
+
+  fs::path asked_, path_;  // the path of messages, and the one written to
+  int descriptor_;
+  bool temporary_;
+};
+
+}  // namespace
+
+void check_writable(const fs::path& path) {
+  (void)resolve(path);
+}
+
+void write_file(const fs::path& path, std::string_view contents) {
+  const Target target = resolve(path);
+  if (target.in_place) {
+    OutputFile::in_place(target.path).write(contents);
+    return;
+  }
+  OutputFile file = OutputFile::temporary(path, folder_of(target.path));
+  file.write(contents);
+  file.replace(target.path);
+}
+
+}  // namespace convmish

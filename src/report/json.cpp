@@ -1,0 +1,496 @@
+#include "report/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/input_text.hpp"
+#include "core/json_node.hpp"
+
+namespace convmish {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;  // written in the order of the descriptions below
+using Json = nlohmann::json;
+
+// --- The descriptions: every key, once, for both directions ---------------------------------------------
+//
+// `field(key, value)` writes a value or reads one back. Others: `known` is null where the value is 0, which
+// no device has; `measured` is null, and read as the default, where it was not; `dotted` is "MAJOR.MINOR",
+// null where both are 0; `derived` is written for the report's readers and follows from the rest; `group` is
+// an object with no struct of its own.
+
+template <class T, class Described>
+concept Is = std::same_as<std::remove_const_t<T>, Described>;
+
+template <class Field>
+void describe(Field& field, Is<Shape> auto& shape) {
+  field("n", shape.n);
+  field("c", shape.c);
+  field("h", shape.h);
+  field("w", shape.w);
+  field("k", shape.k);
+}
+
+template <class Field>
+void describe(Field& field, Is<DeviceInfo> auto& device) {
+  field("kind", device.kind);
+  field("index", device.index);
+  field("name", device.name);
+  field("uuid", device.uuid);
+  field.dotted("compute_capability", device.compute_major, device.compute_minor);
+  field.known("multiprocessors", device.multiprocessors);
+  field.known("memory_bytes", device.memory_bytes);
+  field.known("l2_bytes", device.l2_bytes);
+  field.known("max_shared_bytes", device.max_shared_bytes);
+}
+
+template <class Field>
+void describe(Field& field, Is<Environment> auto& environment) {
+  field("device", environment.device);
+  field("driver", environment.driver);
+  field("cuda_runtime", environment.cuda_runtime);
+  field("cudnn", environment.cudnn);
+  field("onednn", environment.onednn);
+  field("host_cpu", environment.host_cpu);
+  field("operating_system", environment.operating_system);
+  field("compiler", environment.compiler);
+  field("cuda_compiler", environment.cuda_compiler);
+  field("build_type", environment.build_type);
+  field("command_line", environment.command_line);
+  field("started_at", environment.started_at);
+}
+
+template <class Field>
+void describe(Field& field, Is<TimingOptions> auto& timing) {
+  field("min_time_s", timing.min_time_s);
+  field("max_time_s", timing.max_time_s);
+  field("ci_half_width", timing.ci_half_width);
+  field("samples", timing.samples);
+}
+
+template <class Field>
+void describe(Field& field, Is<ReportPlan> auto& plan) {
+  field("variants", plan.options.variants);
+  field("shapes", plan.options.shapes);
+  field("fills", plan.options.fills);
+  field("seed", plan.options.seed);
+  field("check", plan.options.check);
+  field("time", plan.options.time);
+  field("timing", plan.options.timing);
+  field("device_reason", plan.device_reason);
+  field("shape_reason", plan.shape_reason);
+  field("baseline", plan.baseline);
+}
+
+template <class Field>
+void describe(Field& field, Is<OutputAt> auto& at) {
+  field("n", at.n);
+  field("k", at.k);
+  field("p", at.p);
+  field("q", at.q);
+  field("found", at.found);
+  field("expected", at.expected);
+  field("pre_activation", at.pre_activation);
+}
+
+template <class Field>
+void describe(Field& field, Is<ErrorSummary> auto& error) {
+  field("compared", error.compared);
+  field("wrong", error.wrong);
+  field("nan_outputs", error.nan_outputs);
+  field("worst_ratio", error.worst_ratio);
+  field("p999_ratio", error.p999_ratio);
+  field("max_abs", error.max_abs);
+  field("max_rel", error.max_rel);
+  field("max_ulp", error.max_ulp);
+  field("relative_frobenius", error.relative_frobenius);
+  field("fingerprint", error.fingerprint);
+  field("consistent_with", error.consistent_with);
+  field("zero_accepted_share", error.zero_accepted_share);
+  field("worst_at", error.worst_at);
+  field("first_wrong_at", error.first_wrong_at);
+}
+
+template <class Field>
+void describe(Field& field, Is<FillResult> auto& check) {
+  field("fill", check.fill);
+  field("seed", check.seed);
+  field("batch", check.batch);
+  field("verdict", check.verdict);
+  field("reason", check.reason);
+  field("detail", check.detail);
+  const bool ran = check.verdict != Verdict::skipped;
+  field.measured("repeatable", check.repeatable, ran);
+  field.measured("error", check.error, ran);
+}
+
+template <class Field>
+void describe(Field& field, Is<TimeSummary> auto& time) {
+  field("median", time.median);
+  field("ci95", time.ci95);
+  field("min", time.min);
+  field("p5", time.p5);
+  field("p95", time.p95);
+  field("mean", time.mean);
+  field("stddev", time.stddev);
+  field("converged", time.converged);
+  field("samples", time.samples);
+}
+
+template <class Field>
+void describe(Field& field, Is<LaunchGeometry> auto& launch) {
+  field("grid", launch.grid);
+  field("block", launch.block);
+  field("cluster", launch.cluster);
+  field("shared_bytes", launch.shared_bytes);
+  field("registers", launch.registers);
+  field("local_bytes", launch.local_bytes);
+  field("blocks_per_multiprocessor", launch.blocks_per_multiprocessor);
+}
+
+/// The fill that the case's `error` is of; without a check, the one its launches were timed on.
+std::optional<Fill> deciding_fill(const CaseResult& result) {
+  if (const FillResult* check = deciding_check(result)) return check->fill;
+  if (!result.fills.empty()) return result.fills.front();
+  return std::nullopt;
+}
+
+std::optional<ErrorSummary> deciding_error(const CaseResult& result) {
+  const FillResult* const check = deciding_check(result);
+  if (check && check->verdict != Verdict::skipped) return check->error;
+  return std::nullopt;
+}
+
+template <class Field>
+void describe(Field& field, Is<CaseResult> auto& result) {
+  field("variant", result.variant);
+  field("math_class", result.math_class);
+  field("layout", result.layout);
+  field("device", result.device);
+  field("emulated", result.emulated);
+  field("algorithm", result.algorithm);
+  field("shape", result.shape);
+  field.derived("fill", [&] { return deciding_fill(result); });
+  field("fills", result.fills);
+  field("seed", result.seed);
+  field("verdict", result.verdict);
+  field("reason", result.reason);
+  field("detail", result.detail);
+  field.derived("error", [&] { return deciding_error(result); });
+  field("checks", result.checks);
+  field("time_ms", result.time_ms);
+  field("floor_ms", result.floor_ms);
+  field("binding_ceiling", result.binding_ceiling);
+  field("percent_of_floor", result.percent_of_floor);
+  field("speedup", result.speedup);
+  field("prepare_ms", result.prepare_ms);
+  field("workspace_bytes", result.workspace_bytes);
+  field("plan_bytes", result.plan_bytes);
+  field("launch", result.launch);
+  field("note", result.note);
+  field("repeat", result.repeat);
+}
+
+template <class Field>
+void describe(Field& field, Is<Report> auto& report) {
+  field("schema_version", report.schema_version);
+  field.group("tool", [&](auto& tool) {
+    tool.derived("name", [] { return std::string(kToolName); });
+    tool("version", report.environment.tool_version);
+    tool("git_revision", report.environment.git_revision);
+  });
+  field("environment", report.environment);
+  field("plan", report.plan);
+  field("cases", report.cases);
+}
+
+// --- Writing ------------------------------------------------------------------------------------------
+
+class Writer {
+ public:
+  template <class T>
+  static OrderedJson object_of(const T& value) {
+    Writer writer;
+    describe(writer, value);
+    return std::move(writer.object_);
+  }
+
+  template <class T>
+  void operator()(const char* key, const T& value) {
+    object_[key] = json_of(value);
+  }
+  template <std::integral T>
+  void known(const char* key, T value) {
+    object_[key] = value == 0 ? OrderedJson() : OrderedJson(value);
+  }
+  void dotted(const char* key, int major, int minor) {
+    object_[key] = major == 0 && minor == 0 ? OrderedJson() : OrderedJson(fmt::format("{}.{}", major, minor));
+  }
+  template <class T>
+  void measured(const char* key, const T& value, bool is_measured) {
+    object_[key] = is_measured ? json_of(value) : OrderedJson();
+  }
+  template <class Derive>
+  void derived(const char* key, Derive derive) {
+    object_[key] = json_of(derive());
+  }
+  template <class Describe>
+  void group(const char* key, Describe describe_group) {
+    Writer writer;
+    describe_group(writer);
+    object_[key] = std::move(writer.object_);
+  }
+
+ private:
+  template <std::integral T>
+  static OrderedJson json_of(T value) {
+    return value;
+  }
+  static OrderedJson json_of(double value) {
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+    return value;
+  }
+  static OrderedJson json_of(const std::string& value) {
+    return value.empty() ? OrderedJson() : OrderedJson(value);
+  }
+  static OrderedJson json_of(SchemaVersion version) {
+    return fmt::format("{}.{}", version.major, version.minor);
+  }
+  template <class Enum>
+  requires std::is_enum_v<Enum>
+  static OrderedJson json_of(Enum value) { return std::string(to_string(value)); }
+  template <class T>
+  static OrderedJson json_of(const std::optional<T>& value) {
+    return value ? json_of(*value) : OrderedJson();
+  }
+  template <class T>
+  static OrderedJson json_of(const std::vector<T>& values) {
+    return array_of(values);
+  }
+  template <class T, std::size_t size>
+  static OrderedJson json_of(const std::array<T, size>& values) {
+    return array_of(values);
+  }
+  template <class T, std::size_t size>
+  static OrderedJson json_of(const T (&values)[size]) {
+    return array_of(values);
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  static OrderedJson json_of(const T& value) { return object_of(value); }
+
+  static OrderedJson array_of(const auto& values) {
+    OrderedJson array = OrderedJson::array();
+    for (const auto& value : values) array.push_back(json_of(value));
+    return array;
+  }
+
+  OrderedJson object_ = OrderedJson::object();
+};
+
+// --- Reading ------------------------------------------------------------------------------------------
+
+class Reader {
+ public:
+  template <class T>
+  static void read_object(const JsonNode& node, T& value) {
+    Reader reader(node);
+    describe(reader, value);
+  }
+
+  template <class T>
+  void operator()(const char* key, T& value) {
+    read(member(key), value);
+  }
+  template <std::integral T>
+  void known(const char* key, T& value) {
+    value = 0;
+    if (const JsonNode node = member(key); !node.value().is_null()) read(node, value);
+  }
+  template <class T>
+  void measured(const char* key, T& value, bool) {
+    value = T();
+    if (const JsonNode node = member(key); !node.value().is_null()) read(node, value);
+  }
+  void dotted(const char* key, int& major, int& minor) {
+    major = minor = 0;
+    if (const JsonNode node = member(key); !node.value().is_null())
+      std::tie(major, minor) = read_dotted(node);
+  }
+  template <class Derive>
+  void derived(const char*, Derive) {}
+  template <class Describe>
+  void group(const char* key, Describe describe_group) {
+    Reader reader(member(key));
+    describe_group(reader);
+  }
+
+ private:
+  explicit Reader(const JsonNode& node) : node_(node) {
+    if (!node.value().is_object()) node.want("an object");
+  }
+
+  JsonNode member(const char* key) const {
+    if (!node_.value().contains(key)) node_.fail(fmt::format("has no key \"{}\"", key));
+    return node_.at(key);
+  }
+
+  static std::pair<int, int> read_dotted(const JsonNode& node) {
+    if (node.value().is_string()) {
+      const auto text = node.value().get<std::string>();
+      const auto dot = std::min(text.find('.'), text.size());
+      const auto major = read_integer(text.substr(0, dot));
+      const auto minor = read_integer(text.substr(std::min(dot + 1, text.size())));
+      if (major && minor && std::in_range<int>(*major) && std::in_range<int>(*minor) && *major >= 0 &&
+          *minor >= 0)
+        return {static_cast<int>(*major), static_cast<int>(*minor)};
+    }
+    node.want("\"MAJOR.MINOR\"");
+  }
+
+  static void read(const JsonNode& node, bool& value) {
+    if (!node.value().is_boolean()) node.want("true or false");
+    value = node.value().get<bool>();
+  }
+  template <std::integral T>
+  static void read(const JsonNode& node, T& value) {
+    const auto number = as_integer<T>(node.value());
+    if (!number)
+      node.want(fmt::format("an integer from {} to {}", std::numeric_limits<T>::min(),
+                            std::numeric_limits<T>::max()));
+    value = *number;
+  }
+  static void read(const JsonNode& node, double& value) {
+    const Json& number = node.value();
+    if (number.is_number())
+      value = number.get<double>();
+    else if (number == "nan")
+      value = std::numeric_limits<double>::quiet_NaN();
+    else if (number == "inf" || number == "-inf")
+      value = number == "inf" ? HUGE_VAL : -HUGE_VAL;
+    else
+      node.want("a number, \"nan\", \"inf\" or \"-inf\"");
+  }
+  static void read(const JsonNode& node, std::string& value) {
+    if (!node.value().is_null() && !node.value().is_string()) node.want("a string or null");
+    value = node.value().is_null() ? std::string() : node.value().get<std::string>();
+  }
+  static void read(const JsonNode& node, SchemaVersion& version) {
+    std::tie(version.major, version.minor) = read_dotted(node);
+    if (version.major != kSchemaVersion.major) node.want(fmt::format("\"{}.x\"", kSchemaVersion.major));
+  }
+  template <class Enum>
+  requires std::is_enum_v<Enum>
+  static void read(const JsonNode& node, Enum& value) {
+    if (!node.value().is_string()) node.want(fmt::format("one of {}", fmt::join(spellings<Enum>(), ", ")));
+    value = node.here([&] { return parse_word<Enum>(node.value().get<std::string>()); });
+  }
+  template <class T>
+  static void read(const JsonNode& node, std::optional<T>& value) {
+    value.reset();
+    if (!node.value().is_null()) read(node, value.emplace());
+  }
+  template <class T>
+  static void read(const JsonNode& node, std::vector<T>& values) {
+    if (!node.value().is_array()) node.want("an array");
+    values.resize(node.value().size());
+    read_elements(node, values);
+  }
+  template <class T, std::size_t size>
+  static void read(const JsonNode& node, std::array<T, size>& values) {
+    read_elements(node, values);
+  }
+  template <class T, std::size_t size>
+  static void read(const JsonNode& node, T (&values)[size]) {
+    read_elements(node, values);
+  }
+  template <class T>
+  requires std::is_class_v<T>
+  static void read(const JsonNode& node, T& value) { read_object(node, value); }
+
+  static void read_elements(const JsonNode& node, auto& values) {
+    if (!node.value().is_array() || node.value().size() != std::size(values))
+      node.want(fmt::format("an array of {}", std::size(values)));
+    std::size_t i = 0;
+    for (auto& value : values) read(node.at(i++), value);
+  }
+
+  JsonNode node_;
+};
+
+// --- Text ---------------------------------------------------------------------------------------------
+
+std::string one_line(const OrderedJson& json) {
+  // A path or a name that is not UTF-8 costs those characters, not the report.
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+/// Indented, but lists of plain values and small objects stay on one line: thousands of samples are a line
+/// of the report, not thousands.
+void print(const OrderedJson& json, const std::string& indent, std::string& out) {
+  constexpr std::size_t kShortObject = 100;
+  bool nested = false;
+  if (json.is_structured())
+    for (const OrderedJson& element : json) nested |= element.is_structured() && !element.empty();
+  if (!nested) {
+    std::string line = one_line(json);
+    if (!json.is_object() || line.size() <= kShortObject) {
+      out += line;
+      return;
+    }
+  }
+  const std::string inner = indent + "  ";
+  bool first = true;
+  out += json.is_object() ? '{' : '[';
+  for (auto element = json.begin(); element != json.end(); ++element) {
+    out += first ? "\n" : ",\n";
+    first = false;
+    out += inner;
+    if (json.is_object()) out += one_line(OrderedJson(element.key())) + ": ";
+    print(*element, inner, out);
+  }
+  out += "\n" + indent;
+  out += json.is_object() ? '}' : ']';
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  std::string text;
+  print(Writer::object_of(report), "", text);
+  return text + "\n";
+}
+
+std::string to_json_line(const CaseResult& result) {
+  return one_line(Writer::object_of(result));
+}
+
+Report read_report(const std::filesystem::path& path) {
+  const std::string file = path.string();
+  const Json document = parse_json_file(path);
+  Report report;
+  Reader::read_object(JsonNode(file, document), report);
+  return report;
+}
+
+CaseResult case_from_json(std::string_view text, const std::string& source) {
+  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (document.is_discarded()) throw InputError(fmt::format("{}: not one JSON object on one line", source));
+  CaseResult result;
+  Reader::read_object(JsonNode(source, document), result);
+  return result;
+}
+
+}  // namespace convmish

@@ -1,0 +1,447 @@
+#include "report/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "core/shape_text.hpp"
+#include "core/statistics.hpp"
+#include "report/report.hpp"
+
+namespace convmish {
+namespace {
+
+constexpr std::string_view kGap = "  ";         // between columns
+constexpr std::string_view kNotMeasured = "-";  // a cell of its own, never 0
+
+// --- Text ---------------------------------------------------------------------------------------------
+
+/// Columns on a terminal: UTF-8 code points (names of devices and plug-ins may hold any).
+int display_width(std::string_view text) {
+  return static_cast<int>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+/// Folds at spaces; a word longer than the width stays whole, to be copied. Later lines are indented.
+std::string folded(std::string_view text, int width, int indent) {
+  std::string out;
+  int column = 0;
+  while (!text.empty()) {
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    if (column > 0) {
+      if (column + 1 + display_width(word) > width) {
+        out += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
+        column = indent;
+      } else {
+        out += ' ';
+        ++column;
+      }
+    }
+    out += word;
+    column += display_width(word);
+  }
+  return out + "\n";
+}
+
+enum class Colour { none, green, yellow, red };
+
+std::string coloured(std::string text, Colour colour, const TerminalStyle& style) {
+  if (!style.colour || colour == Colour::none) return text;
+  const int code = colour == Colour::green ? 32 : colour == Colour::yellow ? 33 : 31;
+  return fmt::format("\033[{}m{}\033[0m", code, text);
+}
+
+/// 608.8e9 -> "608.8 G": four digits and the prefix of a unit.
+std::string with_prefix(double value) {
+  constexpr std::array kPrefixes{"", "k", "M", "G", "T", "P", "E"};
+  std::size_t i = 0;
+  while (value >= 999.95 && i + 1 < kPrefixes.size()) {
+    value /= 1000;
+    ++i;
+  }
+  return fmt::format("{:.4g} {}", value, kPrefixes[i]);
+}
+
+/// "1.9e-06" as "1.9e-6".
+std::string scientific(double value) {
+  std::string text = fmt::format("{:.1e}", value);
+  const auto exponent = text.find('e');
+  if (exponent != std::string::npos && text.size() == exponent + 4 && text[exponent + 2] == '0')
+    text.erase(exponent + 2, 1);
+  return text;
+}
+
+/// A ratio to what is allowed: two decimals around 1, fewer digits far from it.
+std::string ratio_text(double ratio) {
+  if (!std::isfinite(ratio)) return fmt::format("{}", ratio);
+  if (ratio > 0 && ratio < 0.005) return "<0.01";
+  return ratio < 99.995 ? fmt::format("{:.2f}", ratio) : scientific(ratio);
+}
+
+std::string percent_text(double percent) {
+  return fmt::format("{:.{}f}%", percent, percent < 9.995 ? 2 : 1);
+}
+
+// --- What a row is ------------------------------------------------------------------------------------
+
+bool unchecked(const CaseResult& result) {
+  const auto skipped = [](const FillResult& check) { return check.verdict == Verdict::skipped; };
+  return result.verdict == Verdict::passed && std::ranges::all_of(result.checks, skipped);
+}
+
+/// A time is shown of what passed alone: that of a wrong kernel means nothing.
+const TimeSummary* shown_time(const CaseResult& result) {
+  return result.verdict == Verdict::passed && result.time_ms ? &*result.time_ms : nullptr;
+}
+
+std::string verdict_text(const CaseResult& result) {
+  return unchecked(result) ? "unchecked" : std::string(to_string(result.verdict));
+}
+
+Colour verdict_colour(const CaseResult& result) {
+  switch (result.verdict) {
+    case Verdict::passed:
+      return unchecked(result) ? Colour::none : Colour::green;
+    case Verdict::mistrusted:
+      return Colour::yellow;
+    case Verdict::failed:
+    case Verdict::crashed:
+    case Verdict::timed_out:
+      return Colour::red;
+    case Verdict::skipped:
+      return Colour::none;
+  }
+  return Colour::none;
+}
+
+/// Rows by math class, then fastest first; what has no time comes after, in the order it was run.
+std::vector<const CaseResult*> sorted_rows(std::span<const CaseResult> cases) {
+  std::vector<const CaseResult*> rows;
+  for (const CaseResult& result : cases)
+    if (result.verdict != Verdict::skipped) rows.push_back(&result);
+  std::ranges::stable_sort(rows, {}, [](const CaseResult* row) {
+    const TimeSummary* time = shown_time(*row);
+    return std::tuple(row->math_class, row->verdict != Verdict::passed, time ? time->median : HUGE_VAL);
+  });
+  return rows;
+}
+
+// --- The columns --------------------------------------------------------------------------------------
+
+using Rows = std::vector<const CaseResult*>;
+
+struct Column {
+  std::string title;
+  int need = 0;  // the column of least need is left out first; kAlways never
+  bool right = true;
+  std::vector<std::string> cells;
+
+  static constexpr int kAlways = 100;
+
+  int width() const {
+    int widest = display_width(title);
+    for (const std::string& cell : cells) widest = std::max(widest, display_width(cell));
+    return widest;
+  }
+  bool empty() const {
+    return std::ranges::all_of(cells, [](const std::string& cell) { return cell == kNotMeasured; });
+  }
+};
+
+Column text_column(std::string title, int need, const Rows& rows,
+                   const std::function<std::string(const CaseResult&)>& text, bool right = true) {
+  Column column{.title = std::move(title), .need = need, .right = right, .cells = {}};
+  for (const CaseResult* row : rows) {
+    std::string cell = text(*row);
+    column.cells.push_back(cell.empty() ? std::string(kNotMeasured) : std::move(cell));
+  }
+  return column;
+}
+
+/// Numbers with their points one below the other: as many decimals as give the smallest of them `digits`
+/// digits.
+Column number_column(std::string title, int need, int digits, const Rows& rows,
+                     const std::function<std::optional<double>(const CaseResult&)>& number,
+                     const std::function<std::string(const CaseResult&)>& mark) {
+  double smallest = HUGE_VAL;
+  for (const CaseResult* row : rows)
+    if (const auto value = number(*row); value && *value > 0) smallest = std::min(smallest, *value);
+  constexpr int kMostDecimals = 6;
+  const int decimals =
+      std::isfinite(smallest)
+          ? std::clamp(digits - 1 - static_cast<int>(std::floor(std::log10(smallest))), 0, kMostDecimals)
+          : 0;
+  return text_column(std::move(title), need, rows, [&](const CaseResult& row) {
+    const auto value = number(row);
+    return value ? mark(row) + fmt::format("{:.{}f}", *value, decimals) : std::string();
+  });
+}
+
+std::string no_mark(const CaseResult&) {
+  return {};
+}
+
+std::string worst_ratio(const CaseResult& row) {
+  const FillResult* check = deciding_check(row);
+  return check ? ratio_text(check->error.worst_ratio) : std::string();
+}
+
+/// Of the first fill: that of another scale, `wide` above all, would say nothing beside it.
+std::string max_abs_error(const CaseResult& row) {
+  return row.checks.empty() ? std::string() : scientific(row.checks.front().error.max_abs);
+}
+
+std::optional<double> median_ms(const CaseResult& row) {
+  const TimeSummary* time = shown_time(row);
+  return time ? std::optional(time->median) : std::nullopt;
+}
+
+std::optional<double> least_ms(const CaseResult& row) {
+  const TimeSummary* time = shown_time(row);
+  return time ? std::optional(time->min) : std::nullopt;
+}
+
+/// Half the interval's width, relative to the median.
+std::string interval(const CaseResult& row) {
+  const TimeSummary* time = shown_time(row);
+  const auto half_width = time ? relative_half_width(*time) : std::nullopt;
+  return half_width ? (time->converged ? "+-" : "!+-") + percent_text(100 * *half_width) : std::string();
+}
+
+/// `amount` of the direct algorithm a second. Not for an emulated kernel: the rate of an emulator is none.
+std::optional<double> rate(const CaseResult& row, double amount) {
+  const auto median = median_ms(row);
+  if (!median || !(*median > 0) || row.emulated) return std::nullopt;
+  return amount / (*median * 1e-3);
+}
+
+std::vector<Column> columns_of(const Rows& rows) {
+  constexpr int kAlways = Column::kAlways;
+  const bool several_layouts =
+      std::ranges::any_of(rows, [](const CaseResult* row) { return row->layout != Layout::nchw; });
+  const auto emulated_mark = [](const CaseResult& row) { return std::string(row.emulated ? "*" : ""); };
+
+  std::vector<Column> columns;
+  columns.push_back(text_column(
+      "variant", kAlways, rows, [](auto& row) { return row.variant; }, false));
+  columns.push_back(text_column(
+      "class", 90, rows, [](auto& row) { return std::string(to_string(row.math_class)); }, false));
+  if (several_layouts)
+    columns.push_back(text_column(
+        "layout", 65, rows, [](auto& row) { return std::string(to_string(row.layout)); }, false));
+  columns.push_back(text_column("verdict", kAlways, rows, verdict_text, false));
+  columns.push_back(text_column("ratio", 80, rows, worst_ratio));
+  columns.push_back(text_column("max abs", 60, rows, max_abs_error));
+  columns.push_back(number_column("ms", kAlways, 4, rows, median_ms, emulated_mark));
+  columns.push_back(text_column("95% CI", 50, rows, interval));
+  columns.push_back(number_column("min ms", 20, 4, rows, least_ms, emulated_mark));
+  columns.push_back(number_column(
+      "TFLOP/s", 55, 3, rows,
+      [](auto& row) -> std::optional<double> {
+        const auto flops = rate(row, row.shape.flops());
+        return flops ? std::optional(*flops * 1e-12) : std::nullopt;
+      },
+      no_mark));
+  columns.push_back(number_column(
+      "GB/s", 30, 3, rows,
+      [](auto& row) -> std::optional<double> {
+        const auto bytes = rate(row, row.shape.least_bytes());
+        return bytes ? std::optional(*bytes * 1e-9) : std::nullopt;
+      },
+      no_mark));
+  columns.push_back(text_column("floor", 70, rows, [](auto& row) {
+    return row.percent_of_floor && shown_time(row) ? percent_text(*row.percent_of_floor) : std::string();
+  }));
+  columns.push_back(text_column(
+      "bound by", 40, rows, [](auto& row) { return row.binding_ceiling; }, false));
+  columns.push_back(text_column("speed-up", 85, rows, [](auto& row) {
+    return row.speedup && shown_time(row) ? fmt::format("{:.2f}x", *row.speedup) : std::string();
+  }));
+  columns.push_back(text_column("n", 10, rows, [](auto& row) {
+    const TimeSummary* time = shown_time(row);
+    return time ? std::to_string(time->samples.size()) : std::string();
+  }));
+  std::erase_if(columns, [](const Column& column) { return column.need != kAlways && column.empty(); });
+  return columns;
+}
+
+int total_width(const std::vector<Column>& columns) {
+  int total = 0;
+  for (const Column& column : columns) total += column.width() + static_cast<int>(kGap.size());
+  return total - static_cast<int>(kGap.size());
+}
+
+/// Takes columns away until the rest fits, and returns their titles in the order of the table.
+std::vector<std::string> fit(std::vector<Column>& columns, int width) {
+  std::vector<Column> all = columns;
+  while (total_width(columns) > width) {
+    const auto least = std::ranges::min_element(columns, {}, &Column::need);
+    if (least->need == Column::kAlways) break;
+    columns.erase(least);
+  }
+  std::vector<std::string> left_out;
+  for (const Column& column : all)
+    if (std::ranges::find(columns, column.title, &Column::title) == columns.end())
+      left_out.push_back(column.title);
+  return left_out;
+}
+
+/// A line of the table. `colour` is that of the verdict's cell.
+std::string line_of(const std::vector<Column>& columns, const std::function<std::string(const Column&)>& cell,
+                    Colour colour, const TerminalStyle& style) {
+  std::string line;
+  for (const Column& column : columns) {
+    std::string text = cell(column);
+    const std::string pad(static_cast<std::size_t>(column.width() - display_width(text)), ' ');
+    if (column.title == "verdict") text = coloured(std::move(text), colour, style);
+    if (!line.empty()) line += kGap;
+    line += column.right ? pad + text : text + pad;
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+std::string grid(const std::vector<Column>& columns, const Rows& rows, const TerminalStyle& style) {
+  std::string out = line_of(
+      columns, [](const Column& column) { return column.title; }, Colour::none, style);
+  out += std::string(static_cast<std::size_t>(total_width(columns)), '-') + "\n";
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i > 0 && rows[i]->math_class != rows[i - 1]->math_class) out += "\n";
+    out += line_of(
+        columns, [i](const Column& column) { return column.cells[i]; }, verdict_colour(*rows[i]), style);
+  }
+  return out;
+}
+
+// --- Around the table ---------------------------------------------------------------------------------
+
+std::string header(std::span<const CaseResult> cases, const DeviceInfo& device, std::string_view baseline,
+                   int width) {
+  const Shape& shape = cases.front().shape;
+  const std::string where = device.kind == DeviceKind::cuda ? fmt::format("cuda:{}", device.index) : "cpu";
+  std::string out =
+      folded(fmt::format("{} ({})  {}  {}FLOP  {}B least traffic  {}outputs", device.name, where,
+                         to_string(shape), with_prefix(shape.flops()), with_prefix(shape.least_bytes()),
+                         with_prefix(static_cast<double>(shape.y_elements()))),
+             width, 2);
+
+  // The cases of a shape share their fills, unless a config file says otherwise: each once then.
+  std::vector<std::string> fills;
+  for (const CaseResult& result : cases)
+    for (const Fill fill : result.fills)
+      if (std::string text(to_string(fill)); std::ranges::find(fills, text) == fills.end())
+        fills.push_back(text);
+  std::string inputs = fmt::format("fills {}; seed {}", fmt::join(fills, ", "), cases.front().seed);
+  const bool has_speedup =
+      std::ranges::any_of(cases, [](auto& result) { return result.speedup.has_value(); });
+  if (has_speedup && !baseline.empty())
+    inputs += fmt::format("; speed-up over {} of the same class", baseline);
+  return out + folded(inputs, width, 2);
+}
+
+std::string name_of(const CaseResult& result) {
+  return fmt::format("{}:{}", result.variant, to_string(result.math_class));  // as --variant takes it
+}
+
+std::string explanation(const CaseResult& result) {
+  const std::string& text = result.detail.empty() ? result.reason : result.detail;
+  return text.empty() ? "no reason given" : text;
+}
+
+std::string not_passed_lines(std::span<const CaseResult> cases, const TerminalStyle& style) {
+  std::string out;
+  for (const CaseResult& result : cases) {
+    if (result.verdict == Verdict::passed || result.verdict == Verdict::skipped) continue;
+    const std::string verdict(to_string(result.verdict));
+    std::string text =
+        folded(fmt::format("{} {}: {}", verdict, name_of(result), explanation(result)), style.width, 2);
+    text.replace(0, verdict.size(), coloured(verdict, verdict_colour(result), style));
+    out += text;
+    if (!result.repeat.empty())
+      out += "  repeat: " + result.repeat + "\n";  // never folded: it is to be copied
+  }
+  return out;
+}
+
+std::string skipped_lines(std::span<const CaseResult> cases, int width) {
+  std::string out;
+  for (const CaseResult& result : cases)
+    if (result.verdict == Verdict::skipped)
+      out += folded(fmt::format("skipped {}: {}", name_of(result), explanation(result)), width, 2);
+  return out;
+}
+
+std::string footnotes(const Rows& rows, const std::vector<std::string>& left_out, int width) {
+  std::string out;
+  if (std::ranges::any_of(rows, [](auto* row) { return row->emulated && shown_time(*row); }))
+    out += folded("* emulated: a GPU kernel run on the CPU, for its results; its time says nothing of a GPU",
+                  width, 2);
+  if (std::ranges::any_of(rows, [](auto* row) { return interval(*row).starts_with('!'); }))
+    out += folded("! stopped at the time limit, with an interval wider than asked for", width, 2);
+  if (!left_out.empty())
+    out += folded(fmt::format("left out at this width: {}", fmt::join(left_out, ", ")), width, 2);
+  return out;
+}
+
+}  // namespace
+
+std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& device,
+                        std::string_view baseline, const TerminalStyle& style) {
+  if (cases.empty()) return {};
+  std::string out = header(cases, device, baseline, style.width);
+  const Rows rows = sorted_rows(cases);
+  if (!rows.empty()) {
+    std::vector<Column> columns = columns_of(rows);
+    const std::vector<std::string> left_out = fit(columns, style.width);
+    out += "\n" + grid(columns, rows, style);
+    if (const std::string notes = footnotes(rows, left_out, style.width); !notes.empty()) out += "\n" + notes;
+  }
+  if (const std::string lines = not_passed_lines(cases, style); !lines.empty()) out += "\n" + lines;
+  if (const std::string lines = skipped_lines(cases, style.width); !lines.empty()) out += "\n" + lines;
+  return out;
+}
+
+std::string table_legend(const TerminalStyle& style) {
+  constexpr std::array kLines{
+      "ratio    largest error / allowed error over all fills; right where <= 1",
+      "max abs  largest |y - float64 reference|, first fill",
+      "ms       median of the launches; 95% CI: half the interval of the median, relative to it",
+      "TFLOP/s  2 x multiply-adds of the direct algorithm / ms;  GB/s  every tensor once / ms",
+      "floor    least time that the device's ceilings allow / ms; bound by: the ceiling that sets it"};
+  std::string out;
+  for (const std::string_view line : kLines) out += folded(line, style.width, 9);
+  return out;
+}
+
+std::string summary_line(std::span<const CaseResult> cases, const TerminalStyle& style) {
+  std::map<Verdict, int> counts;
+  int not_checked = 0;
+  for (const CaseResult& result : cases) {
+    if (unchecked(result))
+      ++not_checked;
+    else
+      ++counts[result.verdict];
+  }
+  std::string line = fmt::format("{} passed, {} skipped, {} failed", counts[Verdict::passed],
+                                 counts[Verdict::skipped], counts[Verdict::failed]);
+  if (not_checked > 0) line += fmt::format(", {} not checked", not_checked);
+  if (const int count = counts[Verdict::mistrusted]) line += fmt::format(", {} mistrusted", count);
+  if (const int count = counts[Verdict::crashed]) line += fmt::format(", {} crashed", count);
+  if (const int count = counts[Verdict::timed_out]) line += fmt::format(", {} timed out", count);
+
+  const bool wrong = counts[Verdict::failed] + counts[Verdict::crashed] + counts[Verdict::timed_out] > 0;
+  const Colour colour = wrong                             ? Colour::red
+                        : counts[Verdict::mistrusted] > 0 ? Colour::yellow
+                        : counts[Verdict::passed] > 0     ? Colour::green
+                                                          : Colour::none;
+  return coloured(std::move(line), colour, style) + "\n";
+}
+
+}  // namespace convmish
