@@ -33,7 +33,7 @@ ErrorSummary summarise(const ErrorAccumulator& sums, const RatioHistogram& ratio
   e.wrong = sums.wrong;
   e.nan_outputs = sums.nan_outputs;
   e.worst_ratio = std::fmax(sums.worst_ratio, 0);
-  e.p999_ratio = quantile(ratios, 0.999);
+  e.p999_ratio = std::fmin(quantile(ratios, 0.999), e.worst_ratio);  // a bin's end may lie beyond
   e.max_abs = sums.max_abs;
   e.max_rel = sums.max_rel;
   e.max_ulp = sums.max_ulp;

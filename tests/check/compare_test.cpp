@@ -1,0 +1,227 @@
+// The comparison as a whole, on the CPU device: honest results pass, each kind of wrong one is found.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "check/summary.hpp"
+#include "check/tensor_view.hpp"
+#include "core/device.hpp"
+
+namespace convmish {
+namespace {
+
+constexpr Shape kShape{.n = 2, .c = 12, .h = 11, .w = 14, .k = 6};
+
+float to_tf32(float value) {
+  std::uint32_t b;
+  std::memcpy(&b, &value, sizeof b);
+  return float_from_bits((b + 0x0fffu + (b >> 13 & 1)) & ~0x1fffu);
+}
+float truncated_tf32(float value) {
+  std::uint32_t b;
+  std::memcpy(&b, &value, sizeof b);
+  return float_from_bits(b & ~0x1fffu);
+}
+float to_bf16(float value) {
+  std::uint32_t b;
+  std::memcpy(&b, &value, sizeof b);
+  return float_from_bits((b + 0x7fffu + (b >> 16 & 1)) & ~0xffffu);
+}
+float as_is(float value) { return value; }
+
+struct Case {
+  Case(Fill fill, Layout in_layout, const Shape& of = kShape)
+      : shape(of), layout(in_layout), device(make_cpu_device()), spec(fill_spec(fill, 42, of)) {
+    for (const Tensor tensor : {Tensor::x, Tensor::filter, Tensor::bias}) {
+      buffers.push_back(device->allocate(4 * static_cast<std::size_t>(tensor_dims(shape, tensor).count())));
+      device->draw_tensor(spec, tensor, layout, buffers.back()->floats());
+    }
+    buffers.push_back(device->allocate(4 * static_cast<std::size_t>(shape.y_elements())));
+  }
+
+  float* x() { return buffers[0]->floats(); }
+  float* y() { return buffers[3]->floats(); }
+  float& y_at(std::int64_t n, std::int64_t k, std::int64_t p, std::int64_t q) {
+    return y()[y_strides(layout, shape).offset(n, k, p, q)];
+  }
+
+  // A plain fp32 convolution whose multiplicands pass through `round`.
+  void compute(const std::function<float(float)>& round = as_is) {
+    const Strides xs = x_strides(layout, shape), ws = filter_strides(layout, shape);
+    for (std::int64_t n = 0; n < shape.n; ++n)
+      for (std::int64_t k = 0; k < shape.k; ++k)
+        for (std::int64_t p = 0; p < shape.p(); ++p)
+          for (std::int64_t q = 0; q < shape.q(); ++q) {
+            float z = buffers[2]->floats()[k];
+            for (std::int64_t c = 0; c < shape.c; ++c)
+              for (int r = 0; r < 3; ++r)
+                for (int s = 0; s < 3; ++s)
+                  z += round(x()[xs.offset(n, c, p + r, q + s)]) *
+                       round(buffers[1]->floats()[ws.offset(k, c, r, s)]);
+            y_at(n, k, p, q) = static_cast<float>(activation64(static_cast<double>(z)));
+          }
+  }
+
+  ErrorSummary compare(MathClass math = MathClass::fp32, std::span<ReferencePoint> samples = {}) {
+    return device->compare({.shape = shape,
+                            .x = buffers[0]->floats(),
+                            .filter = buffers[1]->floats(),
+                            .bias = buffers[2]->floats(),
+                            .y = y(),
+                            .layout = layout,
+                            .rule = acceptance_rule(math, shape, spec.fill == Fill::exact),
+                            .fingerprint = spec.fill == Fill::normal},
+                           samples);
+  }
+
+  Shape shape;
+  Layout layout;
+  std::unique_ptr<Device> device;
+  FillSpec spec;
+  std::vector<std::unique_ptr<Buffer>> buffers;
+};
+
+class HonestResult : public testing::TestWithParam<std::tuple<Fill, Layout>> {};
+
+TEST_P(HonestResult, Passes) {
+  Case c(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  c.compute();
+  const ErrorSummary error = c.compare();
+  EXPECT_EQ(error.compared, kShape.y_elements());
+  EXPECT_EQ(error.wrong, 0);
+  EXPECT_LT(error.worst_ratio, 0.6);
+  EXPECT_LE(error.p999_ratio, error.worst_ratio);
+  EXPECT_LT(error.zero_accepted_share, 0.9);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryFill, HonestResult,
+                         testing::Combine(testing::Values(Fill::kernelbench, Fill::normal, Fill::positive, Fill::wide,
+                                                          Fill::tails, Fill::exact, Fill::delta, Fill::special),
+                                          testing::Values(Layout::nchw, Layout::nhwc)),
+                         [](const auto& info) {
+                           return std::string(to_string(std::get<0>(info.param))) + "_" +
+                                  std::string(to_string(std::get<1>(info.param)));
+                         });
+
+TEST(Compare, FindsOneWrongOutputAndSaysWhere) {
+  for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+    Case c(Fill::kernelbench, layout);
+    c.compute();
+    c.y_at(1, 5, 8, 11) += 0.5f;
+    c.y_at(1, 4, 3, 2) = std::nanf("");
+    const ErrorSummary error = c.compare();
+    EXPECT_EQ(error.wrong, 2);
+    EXPECT_EQ(error.nan_outputs, 1);
+    ASSERT_TRUE(error.first_wrong_at && error.worst_at);
+    EXPECT_EQ(error.first_wrong_at->k, 4);
+    EXPECT_EQ(error.first_wrong_at->p, 3);
+    EXPECT_EQ(error.first_wrong_at->q, 2);
+    EXPECT_EQ(error.worst_at->k, 4) << "a NaN is worse than any error";
+    EXPECT_NEAR(error.max_abs, 0.5, 1e-5);
+  }
+}
+
+TEST(Compare, NamesTheArithmeticByItsFingerprint) {
+  Case c(Fill::normal, Layout::nchw, {.n = 2, .c = 32, .h = 16, .w = 16, .k = 8});
+  c.compute();
+  EXPECT_EQ(c.compare().consistent_with, "fp32");
+  c.compute(to_tf32);
+  EXPECT_EQ(c.compare().consistent_with, "tf32 or fp16, rounded to nearest");
+  EXPECT_GT(c.compare().wrong, 0) << "TF32 multiplicands are not fp32";
+  EXPECT_EQ(c.compare(MathClass::tf32).wrong, 0);
+  c.compute(truncated_tf32);
+  EXPECT_EQ(c.compare().consistent_with, "tf32, truncated");
+  c.compute(to_bf16);
+  EXPECT_EQ(c.compare().consistent_with, "bf16");
+}
+
+TEST(Compare, RejectsAFlushedTailOnTails) {
+  Case c(Fill::tails, Layout::nchw);
+  c.compute();
+  for (std::int64_t i = 0; i < c.shape.y_elements(); ++i)
+    if (std::fabs(c.y()[i]) < 1e-8f) c.y()[i] = 0;
+  EXPECT_GT(c.compare().wrong, 0);
+}
+
+TEST(Compare, SamplesCarryTheReference) {
+  Case c(Fill::kernelbench, Layout::nhwc);
+  c.compute();
+  std::vector<ReferencePoint> samples{{.index = 0}, {.index = 1000}, {.index = 1000},
+                                      {.index = c.shape.y_elements() - 1}};
+  c.compare(MathClass::fp32, samples);
+  for (const ReferencePoint& sample : samples) {
+    EXPECT_NEAR(static_cast<double>(sample.y), activation64(sample.z), 1e-5);
+    EXPECT_GT(sample.s, std::fabs(sample.z) - 1e-6);
+  }
+  EXPECT_EQ(samples[1].z, samples[2].z);
+}
+
+TEST(Compare, TransformIsJudgedByTheImagesLargestSum) {
+  // One channel is loud: an error that its sums allow is allowed anywhere in the image, not in the other.
+  Case c(Fill::normal, Layout::nchw);
+  for (std::int64_t i = 0; i < c.shape.c * c.shape.h; ++i) c.x()[i * c.shape.w] *= i < c.shape.h ? 1e5f : 1.0f;
+  c.compute();
+  c.y_at(0, 3, 5, 9) += 2e-3f;
+  Comparison comparison{.shape = c.shape,
+                        .x = c.x(),
+                        .filter = c.buffers[1]->floats(),
+                        .bias = c.buffers[2]->floats(),
+                        .y = c.y(),
+                        .rule = acceptance_rule(MathClass::fp32, c.shape, false)};
+  EXPECT_EQ(c.device->compare(comparison, {}).wrong, 1);
+  comparison.algorithm = Algorithm::transform;
+  EXPECT_EQ(c.device->compare(comparison, {}).wrong, 0);
+  c.y_at(1, 3, 5, 9) += 2e-3f;
+  EXPECT_EQ(c.device->compare(comparison, {}).wrong, 1);
+}
+
+TEST(Buffer, SeesAWriteOutsideIt) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer stops at the write itself";
+#endif
+  const auto device = make_cpu_device();
+  for (const std::size_t bytes : {4u, 36u, 4096u}) {
+    auto past = device->allocate(bytes), before = device->allocate(bytes);
+    EXPECT_EQ(past->damage(), Buffer::Damage::none);
+    past->floats()[bytes / 4] = 0;
+    before->floats()[-1] = 0;
+    EXPECT_EQ(past->damage(), Buffer::Damage::after);
+    EXPECT_EQ(before->damage(), Buffer::Damage::before);
+  }
+}
+
+TEST(Checksum, DependsOnValuesAndOrder) {
+  const auto device = make_cpu_device();
+  auto buffer = device->allocate(4096);
+  device->fill_words(buffer->data(), 4096, 7);
+  const auto sum = device->checksum(buffer->data(), 4096);
+  auto* words = static_cast<std::uint32_t*>(buffer->data());
+  words[5] = 8;
+  const auto changed = device->checksum(buffer->data(), 4096);
+  std::swap(words[5], words[6]);
+  const auto swapped = device->checksum(buffer->data(), 4096);
+  EXPECT_NE(sum, changed);
+  EXPECT_NE(changed, swapped);
+}
+
+TEST(Chunks, CoverEveryOutputOnce) {
+  for (const std::int64_t most : {1L, 5L, 13L, 100L, 1000L, 1'000'000L}) {
+    const Shape shape{.n = 3, .c = 1, .h = 5, .w = 7, .k = 4};
+    std::vector<int> seen(static_cast<std::size_t>(shape.y_elements()));
+    const Chunk whole{0, shape.n, 0, shape.k, 0, shape.p(), shape.q()};
+    for_each_chunk(shape, most, [&](const Chunk& chunk) {
+      EXPECT_LE(chunk.outputs(), std::max<std::int64_t>(most, shape.q()));
+      for (std::int64_t i = 0; i < chunk.outputs(); ++i) {
+        const auto at = chunk.at(i);
+        EXPECT_EQ(chunk.index(at.n, at.k, at.p, at.q), i);
+        ++seen[static_cast<std::size_t>(whole.index(at.n, at.k, at.p, at.q))];
+      }
+    });
+    for (const int count : seen) EXPECT_EQ(count, 1);
+  }
+}
+
+}  // namespace
+}  // namespace convmish
