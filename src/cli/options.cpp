@@ -84,8 +84,8 @@ std::vector<std::string> all_items(const Values& values) {
 
 double parse_seconds(const std::string& text) {
   const auto seconds = read_real(text);
-  if (!seconds) throw InputError(fmt::format("is \"{}\"; want seconds, as in 0.5", text));
-  if (const auto why = check_seconds(*seconds)) throw InputError(*why);
+  if (!seconds || !is_valid_seconds(*seconds))
+    throw InputError(fmt::format("got \"{}\"; want {}", text, wanted_seconds()));
   return *seconds;
 }
 
@@ -100,7 +100,7 @@ DeviceChoice parse_device(const std::string& text) {
     if (index && 0 <= *index && *index <= std::numeric_limits<int>::max())
       return {Kind::cuda, static_cast<int>(*index)};
   }
-  throw InputError(fmt::format("is \"{}\"; want auto, cpu, cuda or cuda:INDEX, as in cuda:0", text));
+  throw InputError(fmt::format("got \"{}\"; want auto, cpu, cuda or cuda:INDEX, as in cuda:0", text));
 }
 
 std::vector<Option> option_table() {
@@ -143,7 +143,7 @@ std::vector<Option> option_table() {
        [](const Values& values, CommandLine& line) {
          const auto seed = read_unsigned(values.back());
          if (!seed)
-           throw InputError(fmt::format("is \"{}\"; want an integer from 0 to {}", values.back(),
+           throw InputError(fmt::format("got \"{}\"; want an integer from 0 to {}", values.back(),
                                         std::numeric_limits<std::uint64_t>::max()));
          line.run.seed = *seed;
        }},
@@ -239,8 +239,8 @@ std::string unknown_option(const std::string& token, std::span<const char* const
     names.push_back(fmt::format("--{}", option.name));
     if (option.takes == Takes::on_off) names.push_back(fmt::format("--no-{}", option.name));
   }
-  const std::string nearest =
-      nearest_word("--" + name.substr(std::min(name.find_first_not_of('-'), name.size())), names);
+  const std::size_t word = name.find_first_not_of('-');
+  const std::string nearest = word == name.npos ? "" : nearest_word("--" + name.substr(word), names);
   return fmt::format("unknown option \"{}\"; {}", name,
                      nearest.empty() ? "convmish-bench --help lists all" : "closest: " + nearest);
 }
@@ -260,14 +260,14 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
   const Tokens tokens = tokenize(arguments, table);
   CommandLine line;
   line.arguments = arguments;
-  // Someone who asks for help is not told about other mistakes first.
+  for (const std::string& word : tokens.rest)
+    if (word.starts_with('-')) throw InputError(unknown_option(word, arguments, table));
+  // Someone who asks for help is not told about wrong values.
   for (const char* const name : {"version", "help"})
     if (const auto given = tokens.given.find(name); given != tokens.given.end())
       find_option(table, name).apply(given->second, line);
   if (line.verb != Verb::run) return line;
 
-  for (const std::string& word : tokens.rest)
-    if (word.starts_with('-')) throw InputError(unknown_option(word, arguments, table));
   if (!tokens.rest.empty()) line.verb = parse_verb(tokens.rest.front());
   if (tokens.rest.size() > 1)
     throw InputError(fmt::format("unexpected \"{}\" behind {}", tokens.rest[1], tokens.rest[0]));

@@ -40,10 +40,8 @@ bool read_switch(const JsonNode& node) {
 }
 
 double read_seconds(const JsonNode& node) {
-  if (!node.value().is_number()) node.want(fmt::format("seconds, above 0 and at most {}", kMaxSeconds));
-  const auto seconds = node.value().get<double>();
-  if (const auto why = check_seconds(seconds)) node.fail(*why);
-  return seconds;
+  if (!node.value().is_number() || !is_valid_seconds(node.value().get<double>())) node.want(wanted_seconds());
+  return node.value().get<double>();
 }
 
 constexpr Key<TimingOptions> kTimingKeys[] = {
@@ -170,9 +168,12 @@ constexpr Key<RunOptions> kKeys[] = {
 
 }  // namespace
 
-std::optional<std::string> check_seconds(double seconds) {
-  if (0 < seconds && seconds <= kMaxSeconds) return std::nullopt;
-  return fmt::format("is {}; want seconds, above 0 and at most {}", seconds, kMaxSeconds);
+bool is_valid_seconds(double seconds) {
+  return 0 < seconds && seconds <= kMaxSeconds;
+}
+
+std::string wanted_seconds() {
+  return fmt::format("seconds, above 0 and at most {}", kMaxSeconds);
 }
 
 std::optional<std::string> check_options(const RunOptions& options) {

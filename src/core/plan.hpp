@@ -40,8 +40,9 @@ struct RunOptions {
   TimingOptions timing;
 };
 
-/// Why `seconds` cannot be a time option's value; nothing if it can.
-std::optional<std::string> check_seconds(double seconds);
+bool is_valid_seconds(double seconds);
+/// What a time option must be, for messages.
+std::string wanted_seconds();
 
 /// Why these options, each valid by itself, cannot go together; nothing if they can.
 std::optional<std::string> check_options(const RunOptions& options);

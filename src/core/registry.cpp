@@ -47,10 +47,11 @@ std::vector<std::string> distinct(const std::vector<const Variant*>& variants, P
 /// The line for a pattern that selects nothing on `device`.
 std::string why_no_match(const Registry& registry, DeviceKind device, std::string_view text,
                          const Pattern& pattern) {
-  std::vector<const Variant*> elsewhere, other_class, candidates;
+  std::vector<const Variant*> all, here, elsewhere, other_class;
   for (const Variant& variant : registry.variants()) {
+    all.push_back(&variant);
     if (pattern.matches(variant)) elsewhere.push_back(&variant);
-    if (variant.device == device) candidates.push_back(&variant);
+    if (variant.device == device) here.push_back(&variant);
     if (variant.device == device && pattern.names(variant)) other_class.push_back(&variant);
   }
   const auto name = [](const Variant& variant) { return variant.name; };
@@ -68,7 +69,8 @@ std::string why_no_match(const Registry& registry, DeviceKind device, std::strin
   }
   std::string letters = pattern.name;
   std::erase_if(letters, [](char c) { return std::string_view("*?[]!").find(c) != std::string_view::npos; });
-  const std::string nearest = nearest_word(letters, distinct(candidates, name));
+  std::string nearest = nearest_word(letters, distinct(here, name));
+  if (nearest.empty()) nearest = nearest_word(letters, distinct(all, name));
   return fmt::format("no variant matches \"{}\"; {}convmish-bench --list shows all", text,
                      nearest.empty() ? "" : fmt::format("closest: {}. ", nearest));
 }
