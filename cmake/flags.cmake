@@ -1,6 +1,9 @@
 # Warnings, sanitizers and the flags that every target shares, as one INTERFACE target.
 add_library(convmish_flags INTERFACE)
 set(host_warnings -Wall -Wextra -Wno-missing-field-initializers -Wshadow -Wconversion -Wsign-conversion)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND host_warnings -Wno-restrict)  # GCC 12 warns of `"x" + std::string` (its bug 105651)
+endif()
 if(CONVMISH_WERROR)
   list(APPEND host_warnings -Werror)
 endif()
