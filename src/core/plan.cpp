@@ -67,6 +67,9 @@ constexpr Key<TimingOptions> kTimingKeys[] = {
 /// A dimension of a shape object: one value, or a list of them to sweep.
 std::vector<std::int64_t> read_extents(const JsonNode& node, const Dimension& dimension) {
   const auto read_one = [&](const JsonNode& extent) {
+    constexpr auto kMax = std::numeric_limits<std::int64_t>::max();
+    if (extent.value().is_number() && extent.value().get<double>() > static_cast<double>(kMax))
+      extent.want(fmt::format("at most {}", kMax));
     const auto value = as_integer<std::int64_t>(extent.value());
     if (!value || *value < dimension.least) extent.want(wanted(dimension));
     return *value;

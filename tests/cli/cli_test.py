@@ -1,0 +1,161 @@
+"""Runs the binary as a user does: exit code, stdout, one line on stderr. Usage: cli_test.py BINARY"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
+SMALL = ["--device", "cpu", "--variant", "naive", "--shape", "n1c2h5w6k3", "--min-time", "0.001", "--max-time", "0.01"]
+
+OK, USAGE, ENVIRONMENT = 0, 3, 4
+
+
+def run(*arguments, **options):
+    return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
+
+
+class Cli(unittest.TestCase):
+    def assert_refused(self, code, line, *arguments):
+        """Exit code and exactly one line on stderr, nothing on stdout."""
+        completed = run(*arguments)
+        self.assertEqual(completed.stderr, f"convmish-bench: {line}\n")
+        self.assertEqual(completed.stdout, "")
+        self.assertEqual(completed.returncode, code)
+
+
+class BadCommandLine(Cli):
+    def test_unknown_option(self):
+        self.assert_refused(USAGE, 'unknown option "--shpe"; closest: --shape', "--shpe", "n1c1h3w3k1")
+
+    def test_stray_word(self):
+        self.assert_refused(USAGE, '"lst" is neither an option nor a command; closest: list', "lst")
+
+    def test_unknown_shape_letter(self):
+        self.assert_refused(
+            USAGE,
+            '--shape: shape "n1c1x3w3k1": unknown letter "x"; closest: h; the letters are n c h w k',
+            "--shape", "n1c1x3w3k1")  # fmt: skip
+
+    def test_unknown_variant(self):
+        self.assert_refused(
+            USAGE, 'no variant matches "tilde"; closest: tiled. convmish-bench --list shows all',
+            "--device", "cpu", "--variant", "tilde")  # fmt: skip
+
+    def test_message_stays_one_line(self):
+        completed = run("--shape", "n1\nc1")
+        self.assertEqual(completed.stderr.count("\n"), 1)
+        self.assertEqual(completed.returncode, USAGE)
+
+
+class BadFiles(Cli):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def test_config_that_is_not_json(self):
+        file = self.folder / "bad.json"
+        file.write_text('{"seed": 1,\n}')
+        completed = run("--config", file)
+        self.assertEqual(completed.returncode, USAGE)
+        self.assertRegex(completed.stderr, r"^convmish-bench: .*bad\.json: not JSON: .* line 2, column 1: .*\n$")
+
+    def test_config_with_unknown_key(self):
+        file = self.folder / "bad.json"
+        file.write_text('{"shape": []}')
+        self.assert_refused(USAGE, f"{file}: /shape: unknown key; closest: shapes", "--config", file)
+
+    def test_config_that_is_not_there(self):
+        file = self.folder / "none.json"
+        self.assert_refused(USAGE, f"{file}: cannot be read: No such file or directory", "--config", file)
+
+    def test_report_in_a_folder_that_is_not_there(self):
+        file = self.folder / "none" / "report.json"
+        completed = run(*SMALL, "--json", file)
+        self.assertEqual(completed.returncode, USAGE)
+        self.assertEqual(completed.stdout, "", "refused after the run had begun")
+        self.assertRegex(completed.stderr, rf"^convmish-bench: .*{file}.*\n$")
+
+    def test_report_that_is_a_folder(self):
+        completed = run(*SMALL, "--json", self.folder)
+        self.assertEqual(completed.returncode, USAGE)
+        self.assertEqual(completed.stdout, "", "refused after the run had begun")
+        self.assertRegex(completed.stderr, rf"^convmish-bench: .*{self.folder}.*\n$")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+
+class Devices(Cli):
+    def test_gpu_that_is_absent(self):
+        completed = run("--device", "cuda:4095", "--variant", "all")
+        self.assertEqual(completed.returncode, ENVIRONMENT)
+        self.assertRegex(completed.stderr, r"^convmish-bench: .+\n$")
+        self.assertEqual(completed.stdout, "")
+
+    def test_variant_of_another_device(self):
+        listed = run("--list").stdout
+        if "cudnn_unfused" not in listed:
+            self.skipTest("this build has no cuDNN variants")
+        self.assert_refused(
+            USAGE, '"cudnn_unfused" runs on cuda only; this run is on cpu',
+            "--device", "cpu", "--variant", "cudnn_unfused")  # fmt: skip
+
+
+class Texts(Cli):
+    def test_help(self):
+        for arguments in (["--help"], ["-h"], ["help"]):
+            completed = run(*arguments)
+            self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+            for heading in ("Usage:", "Verbs", "Examples", "Exit codes"):
+                self.assertIn(heading, completed.stdout)
+
+    def test_version(self):
+        completed = run("--version")
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        self.assertRegex(completed.stdout, r"^convmish-bench \d+\.\d+\.\d+")
+
+    def test_list_shows_what_the_cpu_can_run(self):
+        completed = run("--list")
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        rows = [line.split()[:5] for line in completed.stdout.splitlines()]
+        self.assertEqual(rows[0], ["variant", "class", "layout", "device", "here"])
+        for name in ("naive", "tiled", "coarsened_1x2"):
+            self.assertIn([name, "fp32", "nchw", "cpu", "yes"], rows)
+
+    def test_closed_pipe_ends_quietly(self):
+        completed = subprocess.run(
+            ["bash", "-c", f'for i in $(seq 50); do "{BINARY}" --help; done | head -1'],
+            capture_output=True, text=True, timeout=300)  # fmt: skip
+        self.assertEqual(completed.stderr, "")
+
+    def test_full_disk_is_told(self):
+        with open("/dev/full", "w") as full:
+            completed = subprocess.run([BINARY, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(completed.returncode, USAGE)
+        self.assertIn("No space left on device", completed.stderr)
+
+
+class Runs(Cli):
+    def test_small_run_passes_and_reports(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report.json"
+            completed = run(*SMALL, "--json", file)
+            self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+            self.assertIn("naive", completed.stdout)
+            report = json.loads(file.read_text())
+            self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["report.json"])
+        (case,) = report["cases"]
+        self.assertEqual(case["variant"], "naive")
+        self.assertEqual(case["verdict"], "passed")
+        self.assertEqual(case["shape"], {"n": 1, "c": 2, "h": 5, "w": 6, "k": 3})
+
+    def test_smoke_config_passes_on_the_cpu(self):
+        completed = run("--config", CONFIGS / "smoke.json", "--device", "cpu")
+        self.assertEqual(completed.returncode, OK, completed.stdout + completed.stderr)
+
+
+if __name__ == "__main__":
+    BINARY = sys.argv.pop(1)
+    unittest.main()

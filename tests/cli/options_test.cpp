@@ -1,0 +1,228 @@
+#include "cli/options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/error.hpp"
+#include "core/shape_text.hpp"
+
+namespace convmish {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Arguments = std::vector<const char*>;
+
+CommandLine parse(Arguments options) {
+  options.insert(options.begin(), "convmish-bench");
+  return parse_command_line(options);
+}
+
+std::string refusal(const Arguments& options) {
+  try {
+    parse(options);
+    return "accepted";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+std::vector<std::string> texts(const std::vector<Shape>& shapes) {
+  std::vector<std::string> list;
+  for (const Shape& shape : shapes) list.push_back(to_string(shape));
+  return list;
+}
+
+TEST(CommandLine, RunsAllOnTheAutomaticDeviceByDefault) {
+  const CommandLine line = parse({});
+  EXPECT_EQ(line.verb, Verb::run);
+  EXPECT_EQ(line.device, DeviceChoice{});
+  EXPECT_THAT(line.run.variants, IsEmpty());
+  EXPECT_THAT(line.run.shapes, IsEmpty());
+  EXPECT_TRUE(line.run.check);
+  EXPECT_TRUE(line.run.time);
+  EXPECT_TRUE(line.json.empty());
+}
+
+TEST(CommandLine, ReadsEveryOption) {
+  const CommandLine line =
+      parse({"--variant", "naive,cudnn_*:tf32", "--shape", "n1c1h3w3k1", "--shape=k2w3h4c1n1", "--device",
+             "cuda:3", "--fill", "wide,exact", "--seed", "7", "--no-check", "--min-time", "0.5",
+             "--max-time=1e1", "--json", "out.json"});
+  EXPECT_THAT(line.run.variants, ElementsAre("naive", "cudnn_*:tf32"));
+  EXPECT_THAT(texts(line.run.shapes), ElementsAre("n1c1h3w3k1", "n1c1h4w3k2"));
+  EXPECT_EQ(line.device, (DeviceChoice{DeviceChoice::Kind::cuda, 3}));
+  EXPECT_THAT(line.run.fills, ElementsAre(Fill::wide, Fill::exact));
+  EXPECT_EQ(line.run.seed, 7u);
+  EXPECT_FALSE(line.run.check);
+  EXPECT_EQ(line.run.timing.min_time_s, 0.5);
+  EXPECT_EQ(line.run.timing.max_time_s, 10);
+  EXPECT_EQ(line.json, "out.json");
+}
+
+TEST(CommandLine, DoesNotDependOnTheOrderOfOptions) {
+  // Pairs, so that an option and its value stay together.
+  std::vector<std::array<const char*, 2>> pairs{{"--variant", "tiled"},
+                                                {"--shape", "n1c1h3w3k1"},
+                                                {"--seed", "9"},
+                                                {"--device", "cpu"},
+                                                {"--max-time", "8"}};
+  std::ranges::sort(pairs);
+  do {
+    Arguments options;
+    for (const auto& pair : pairs) options.insert(options.end(), pair.begin(), pair.end());
+    const CommandLine line = parse(options);
+    ASSERT_THAT(line.run.variants, ElementsAre("tiled"));
+    ASSERT_THAT(texts(line.run.shapes), ElementsAre("n1c1h3w3k1"));
+    ASSERT_EQ(line.run.seed, 9u);
+    ASSERT_EQ(line.device.kind, DeviceChoice::Kind::cpu);
+    ASSERT_EQ(line.run.timing.max_time_s, 8);
+  } while (std::ranges::next_permutation(pairs).found);
+}
+
+TEST(CommandLine, LetsTheLastOfASwitchWin) {
+  EXPECT_FALSE(parse({"--check", "--no-check"}).run.check);
+  EXPECT_TRUE(parse({"--no-check", "--check"}).run.check);
+  EXPECT_EQ(parse({"--seed", "1", "--seed", "2"}).run.seed, 2u);
+}
+
+TEST(CommandLine, JoinsRepeatedLists) {
+  EXPECT_THAT(parse({"--fill", "wide", "--fill", "exact,wide"}).run.fills,
+              ElementsAre(Fill::wide, Fill::exact));
+  EXPECT_THAT(parse({"--variant", "naive", "--variant", "tiled"}).run.variants,
+              ElementsAre("naive", "tiled"));
+  EXPECT_THAT(texts(parse({"--shape", "n1c1h3w3k1", "--shape", "n1c1h3w3k1"}).run.shapes),
+              ElementsAre("n1c1h3w3k1"));
+}
+
+TEST(CommandLine, WinsOverTheConfigFileWhereverThatIsNamed) {
+  const auto file = std::filesystem::path(testing::TempDir()) / "command_line_wins.json";
+  std::ofstream(file)
+      << R"({"variants": ["naive"], "shapes": ["n1c1h3w3k1", "n2c1h3w3k1"], "seed": 5, "time": false})";
+  for (const Arguments& options : {Arguments{"--config", file.c_str(), "--shape", "n3c1h3w3k1", "--time"},
+                                   Arguments{"--shape", "n3c1h3w3k1", "--time", "--config", file.c_str()}}) {
+    const CommandLine line = parse(options);
+    EXPECT_THAT(line.run.variants, ElementsAre("naive"));
+    EXPECT_THAT(texts(line.run.shapes), ElementsAre("n3c1h3w3k1"));
+    EXPECT_EQ(line.run.seed, 5u);
+    EXPECT_TRUE(line.run.time);
+  }
+  std::filesystem::remove(file);
+}
+
+TEST(CommandLine, TakesVerbsAsWordsAndAsOptions) {
+  EXPECT_EQ(parse({"run", "--seed", "3"}).verb, Verb::run);
+  EXPECT_EQ(parse({"list"}).verb, Verb::list);
+  EXPECT_EQ(parse({"--list"}).verb, Verb::list);
+  EXPECT_EQ(parse({"--version"}).verb, Verb::version);
+  EXPECT_EQ(parse({"help"}).verb, Verb::help);
+  EXPECT_EQ(parse({"-h"}).verb, Verb::help);
+}
+
+TEST(CommandLine, HelpsBeforeItComplainsOfValues) {
+  EXPECT_EQ(parse({"--shape", "nonsense", "--config", "/nonexistent", "--help"}).verb, Verb::help);
+  EXPECT_EQ(parse({"help", "--seed", "x"}).verb, Verb::help);
+}
+
+TEST(CommandLine, ReadsDevices) {
+  using Kind = DeviceChoice::Kind;
+  EXPECT_EQ(parse({"--device", "auto"}).device, (DeviceChoice{Kind::automatic, 0}));
+  EXPECT_EQ(parse({"--device", "cpu"}).device, (DeviceChoice{Kind::cpu, 0}));
+  EXPECT_EQ(parse({"--device", "cuda"}).device, (DeviceChoice{Kind::cuda, 0}));
+  EXPECT_EQ(parse({"--device", "cuda:12"}).device, (DeviceChoice{Kind::cuda, 12}));
+}
+
+struct Refused {
+  Arguments options;
+  const char* why;
+};
+
+class RefusedCommandLine : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedCommandLine, SaysWhatIsWrong) {
+  EXPECT_EQ(refusal(GetParam().options), GetParam().why);
+}
+
+constexpr const char* kDeviceHint = "; want auto, cpu, cuda or cuda:INDEX, as in cuda:0";
+
+INSTANTIATE_TEST_SUITE_P(
+    Options, RefusedCommandLine,
+    testing::Values(Refused{{"--shpe", "x"}, "unknown option \"--shpe\"; closest: --shape"},
+                    Refused{{"--variants=naive"}, "unknown option \"--variants\"; closest: --variant"},
+                    Refused{{"-shape", "n1c1h3w3k1"}, "unknown option \"-shape\"; closest: --shape"},
+                    Refused{{"--nocheck"}, "unknown option \"--nocheck\"; closest: --no-check"},
+                    Refused{{"--quux"}, "unknown option \"--quux\"; convmish-bench --help lists all"},
+                    Refused{{"-"}, "unknown option \"-\"; convmish-bench --help lists all"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    StrayWords, RefusedCommandLine,
+    testing::Values(
+        Refused{{"lst"}, "\"lst\" is neither an option nor a command; closest: list"},
+        Refused{{"naive"},
+                "\"naive\" is neither an option nor a command; want one of run, list, version, help"},
+        Refused{{""}, "\"\" is neither an option nor a command; want one of run, list, version, help"},
+        Refused{{"run", "naive"}, "unexpected \"naive\" behind run"},
+        Refused{{"--", "naive"},
+                "\"naive\" is neither an option nor a command; want one of run, list, version, help"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, RefusedCommandLine,
+    testing::Values(
+        Refused{{"--shape"}, "--shape wants SHAPE"},
+        Refused{{"--json", "--check"}, "--json wants FILE, not the option --check"},
+        Refused{{"--json", ""}, "--json is empty; want FILE"},
+        Refused{{"--json="}, "--json is empty; want FILE"},
+        Refused{{"--check=false"}, "--check takes no value, but was given \"false\""},
+        Refused{
+            {"--shape", "n1c1h2w3k1"},
+            "--shape: shape \"n1c1h2w3k1\": h is 2; want an integer of at least 3 (3x3 filter, no padding)"},
+        Refused{{"--variant", "naive,,tiled"},
+                "--variant: \"naive,,tiled\" has an empty item; want names separated by single commas"},
+        Refused{{"--variant", "naive:fp23"}, "--variant: unknown math class \"fp23\"; closest: fp32"},
+        Refused{{"--fill", "nromal"}, "--fill: unknown fill \"nromal\"; closest: normal"},
+        Refused{{"--seed", "-5"}, "--seed: got \"-5\"; want an integer from 0 to 18446744073709551615"},
+        Refused{{"--seed", "18446744073709551616"},
+                "--seed: got \"18446744073709551616\"; want an integer from 0 to 18446744073709551615"},
+        Refused{{"--min-time", "0"}, "--min-time: got \"0\"; want seconds, above 0 and at most 86400"},
+        Refused{{"--min-time", "1s"}, "--min-time: got \"1s\"; want seconds, above 0 and at most 86400"},
+        Refused{{"--max-time", "nan"}, "--max-time: got \"nan\"; want seconds, above 0 and at most 86400"},
+        Refused{{"--max-time", "inf"}, "--max-time: got \"inf\"; want seconds, above 0 and at most 86400"},
+        Refused{{"--min-time", "3", "--max-time", "2"},
+                "the min time, 3 s, is longer than the max time, 2 s; want it no longer"},
+        Refused{{"--no-check", "--no-time"},
+                "check and time are both off, which leaves nothing to do; want at least one"}));
+
+TEST(CommandLine, RefusesOtherDevices) {
+  for (const char* const device : {"gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:99999999999", "cuda0", "CPU"})
+    EXPECT_EQ(refusal({"--device", device}), "--device: got \"" + std::string(device) + "\"" + kDeviceHint);
+}
+
+TEST(CommandLine, TellsAConfigsMistakeByItsFile) {
+  EXPECT_EQ(refusal({"--config", "/nonexistent/x.json"}),
+            "/nonexistent/x.json: cannot be read: No such file or directory");
+}
+
+TEST(HelpText, NamesEveryOptionThatIsParsed) {
+  const std::string help = help_text();
+  for (const char* const option :
+       {"--variant", "--shape", "--config", "--device", "--fill", "--seed", "--[no-]check", "--[no-]time",
+        "--min-time", "--max-time", "--json", "--list", "--version"})
+    EXPECT_THAT(help, HasSubstr(option));
+  for (const char* const heading : {"Usage", "Verbs", "Examples", "Exit codes"})
+    EXPECT_THAT(help, HasSubstr(heading));
+}
+
+TEST(HelpText, FitsAHundredColumns) {
+  std::istringstream lines(help_text());
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+}
+
+}  // namespace
+}  // namespace convmish
