@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <chrono>
 #include <cstdio>
-#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/open_device.hpp"
@@ -15,8 +14,8 @@
 #include "report/json.hpp"
 #include "report/report.hpp"
 #include "report/table.hpp"
-#include "run/runner.hpp"
 #include "run/verify.hpp"
+#include "worker/worker.hpp"
 
 namespace convmish {
 namespace {
@@ -31,28 +30,27 @@ struct DefaultShape {
 };
 
 /// Where no shape is asked for: the headline shape on a GPU, with fewer images where memory is short.
-DefaultShape default_shape(Device& device) {
-  if (device.info().kind == DeviceKind::cpu)
+DefaultShape default_shape(const DeviceReport& device) {
+  if (device.environment.device.kind == DeviceKind::cpu)
     return {kCpuShape, "default: small, since the CPU device emulates GPU kernels"};
   Shape shape = kHeadlineShape;
   // Two input sets, the output, and as much again for the workspace of a convolution that is not fused.
   const auto needed = [&shape] { return 2 * 4 * (shape.x_elements() + shape.y_elements()); };
-  const std::int64_t available = device.free_bytes();
-  while (shape.n > 1 && needed() > available) shape.n /= 2;
+  while (shape.n > 1 && needed() > device.free_bytes) shape.n /= 2;
   if (shape == kHeadlineShape) return {shape, "default: the headline shape"};
   return {shape, fmt::format("default: the headline shape with {} images for {}, as {:.1f} GB are free",
-                             shape.n, kHeadlineShape.n, static_cast<double>(available) / 1e9)};
+                             shape.n, kHeadlineShape.n, static_cast<double>(device.free_bytes) / 1e9)};
 }
 
 /// One line on stderr that says what runs now; only where a person watches.
-class Progress {
+class ProgressLine {
  public:
-  ~Progress() { clear(); }
+  ~ProgressLine() { clear(); }
 
-  void show(const Variant& variant, const Shape& shape, std::string_view step) {
+  void show(const Variant& variant, const Shape& shape, const Step& step) {
     if (!terminal_) return;
     fmt::print(stderr, "\r\x1b[K{}: {} ({}), {}", to_string(shape), variant.name, to_string(variant.math),
-               step);
+               to_string(step));
     std::fflush(stderr);
   }
   void clear() {
@@ -62,6 +60,38 @@ class Progress {
  private:
   bool terminal_ = isatty(STDERR_FILENO) != 0;
 };
+
+/// The report on disk: whole at any time, at most a moment behind.
+class SavedReport {
+ public:
+  explicit SavedReport(std::filesystem::path path) : path_(std::move(path)) {
+    if (!path_.empty()) check_writable(path_);
+  }
+
+  /// Writes, unless it has just done so: a long sweep's report is long.
+  void update(const Report& report) {
+    if (std::chrono::steady_clock::now() - written_ >= std::chrono::seconds(1)) finish(report);
+  }
+  void finish(const Report& report) {
+    if (path_.empty()) return;
+    write_file(path_, to_json(report));
+    written_ = std::chrono::steady_clock::now();
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::chrono::steady_clock::time_point written_{};
+};
+
+/// The worker knows the device's part of the environment.
+void add_device(Environment& environment, const Environment& of_device) {
+  environment.device = of_device.device;
+  environment.driver = of_device.driver;
+  environment.cuda_runtime = of_device.cuda_runtime;
+  environment.cuda_compiler = of_device.cuda_compiler;
+  environment.cudnn = of_device.cudnn;
+  environment.onednn = of_device.onednn;
+}
 
 ExitCode exit_code(const std::vector<CaseResult>& cases) {
   ExitCode code = ExitCode::ok;
@@ -90,44 +120,43 @@ ExitCode exit_code(const std::vector<CaseResult>& cases) {
 }  // namespace
 
 ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
-  const bool save = !line.json.empty();
-  if (save) check_writable(line.json);
-
+  SavedReport saved(line.json);
+  RunnerOptions options{.run = line.run, .baseline = std::string(kDefaultBaseline)};
+  if (options.run.fills.empty()) options.run.fills = default_fills();
   Report report;
   report.environment = host_environment(line.arguments);
-  const OpenedDevice opened = open_device(line.device, devices);
-  Device& device = *opened.device;
-  device.describe(report.environment);
 
-  RunnerOptions options{.run = line.run, .baseline = std::string(kDefaultBaseline)};
-  const auto variants = select_variants(Registry::instance(), device.info().kind, options.run.variants);
+  Supervisor supervisor([&] { return open_device(line.device, devices); }, options,
+                        std::chrono::seconds(options.run.timeout_s));
+  const DeviceInfo device = supervisor.device().environment.device;
+  add_device(report.environment, supervisor.device().environment);
+  const auto variants = select_variants(Registry::instance(), device.kind, options.run.variants);
   std::string shape_reason = "asked for";
   if (options.run.shapes.empty()) {
-    const DefaultShape chosen = default_shape(device);
+    const DefaultShape chosen = default_shape(supervisor.device());
     options.run.shapes = {chosen.shape};
     shape_reason = chosen.reason;
   }
-  if (options.run.fills.empty()) options.run.fills = default_fills();
-  report.plan = {options.run, opened.reason, shape_reason, options.baseline};
+  report.plan = {options.run, supervisor.device().reason, shape_reason, options.baseline};
 
   const TerminalStyle style = terminal_style(STDOUT_FILENO);
-  fmt::print("device {} ({})\nshape  {} ({})\n", device.info().name, opened.reason,
+  fmt::print("device {} ({})\nshape  {} ({})\n", device.name, supervisor.device().reason,
              options.run.shapes.size() == 1 ? to_string(options.run.shapes.front())
                                             : fmt::format("{} shapes", options.run.shapes.size()),
              shape_reason);
 
-  Progress progress;
+  ProgressLine progress;
   for (const Shape& shape : options.run.shapes) {
-    options.progress = [&](const Variant& variant, std::string_view step) {
+    const auto results = supervisor.run(shape, variants, [&](const Variant& variant, const Step& step) {
       progress.show(variant, shape, step);
-    };
-    const auto results = run_shape(device, variants, shape, options);
+    });
     progress.clear();
-    fmt::print("\n{}", shape_table(results, device.info(), options.baseline, style));
+    fmt::print("\n{}", shape_table(results, device, options.baseline, style));
     std::fflush(stdout);
     report.cases.insert(report.cases.end(), results.begin(), results.end());
-    if (save) write_file(line.json, to_json(report));
+    saved.update(report);
   }
+  saved.finish(report);
 
   fmt::print("\n{}\n", summary_line(report.cases, style));
   return exit_code(report.cases);

@@ -24,7 +24,7 @@ inline constexpr std::string_view kDefaultBaseline = "cudnn_unfused";
 
 struct TimingOptions {
   double min_time_s = 0.1;       // time at least this long a variant and shape
-  double max_time_s = 5.0;       // and stop here even when the interval is still wide
+  double max_time_s = 2.0;       // and stop here even when the interval is still wide
   double ci_half_width = 0.005;  // stop rule: half width of the median's 95 % interval, relative
   std::optional<int> samples;    // a fixed count instead of the stop rule
 };
@@ -38,6 +38,7 @@ struct RunOptions {
   bool check = true;
   bool time = true;
   TimingOptions timing;
+  int timeout_s = 120;  // a variant whose check, or one timed launch, takes longer is stopped
 };
 
 bool is_valid_seconds(double seconds);

@@ -485,12 +485,25 @@ Report read_report(const std::filesystem::path& path) {
   return report;
 }
 
-CaseResult case_from_json(std::string_view text, const std::string& source) {
+namespace {
+
+template <class Object>
+Object object_from_json(std::string_view text, const std::string& source) {
   const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded()) throw InputError(fmt::format("{}: not one JSON object on one line", source));
-  CaseResult result;
-  Reader::read_object(JsonNode(source, document), result);
-  return result;
+  if (document.is_discarded()) throw InputError(fmt::format("{}: not one JSON object", source));
+  Object object;
+  Reader::read_object(JsonNode(source, document), object);
+  return object;
+}
+
+}  // namespace
+
+Report report_from_json(std::string_view text, const std::string& source) {
+  return object_from_json<Report>(text, source);
+}
+
+CaseResult case_from_json(std::string_view text, const std::string& source) {
+  return object_from_json<CaseResult>(text, source);
 }
 
 }  // namespace convmish

@@ -22,6 +22,9 @@ std::string to_json_line(const CaseResult& result);
 /// Throws InputError "FILE: /json/pointer: what is wrong" for anything else, another major version included.
 Report read_report(const std::filesystem::path& path);
 
+/// What to_json() wrote.
+Report report_from_json(std::string_view text, const std::string& source);
+
 /// What to_json_line() wrote. `source` stands for the file in messages.
 CaseResult case_from_json(std::string_view text, const std::string& source);
 

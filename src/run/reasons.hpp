@@ -22,5 +22,8 @@ inline constexpr std::string_view not_applicable = "not_applicable";  // of one 
 // crashed
 inline constexpr std::string_view device_error = "device_error";
 inline constexpr std::string_view exception = "exception";
+inline constexpr std::string_view process_died = "process_died";
+// timed_out
+inline constexpr std::string_view time_limit = "time_limit";
 
 }  // namespace convmish::reason

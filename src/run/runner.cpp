@@ -54,26 +54,13 @@ void adopt(CaseResult& result, FillResult check) {
   result.checks.push_back(std::move(check));
 }
 
-CaseResult new_result(const Variant& variant, const Shape& shape, const RunOptions& run) {
-  CaseResult result{.variant = variant.name,
-                    .math_class = variant.math,
-                    .layout = variant.layout,
-                    .device = variant.device,
-                    .emulated = variant.emulated,
-                    .shape = shape,
-                    .seed = run.seed,
-                    .fills = run.fills};
-  result.repeat = repeat_command(result, run);
-  return result;
-}
-
 class ShapeRun {
  public:
   ShapeRun(Device& device, const std::vector<const Variant*>& variants, const Shape& shape,
-           const RunnerOptions& options)
-      : device_(device), variants_(variants), shape_(shape), options_(options) {
+           const RunnerOptions& options, const Progress& progress)
+      : device_(device), variants_(variants), shape_(shape), options_(options), progress_(progress) {
     for (const Variant* variant : variants) {
-      results_.push_back(new_result(*variant, shape, options.run));
+      results_.push_back(new_case(*variant, shape, options.run));
       if (const auto reason = why_unavailable(*variant, device.info()))
         set_verdict(results_.back(), Verdict::skipped, reason::unavailable, *reason);
     }
@@ -98,9 +85,8 @@ class ShapeRun {
     shape.n = check_batch(shape_, fill == options_.run.fills.front());
     Inputs inputs(device_, fill, options_.run.seed, shape);
     std::optional<SharedOutput> output;
-    const std::string step = fmt::format("check {}", to_string(fill));
     for_each_running([&](const Variant& variant, CaseResult& result) {
-      options_.progress(variant, step);
+      progress_(variant, {Step::Kind::check, fill});
       if (!output) output.emplace(device_, shape);
       PreparedVariant prepared(device_, variant, inputs, *output);
       adopt(result, verify(device_, prepared, inputs, *output));
@@ -115,7 +101,7 @@ class ShapeRun {
     std::vector<CaseResult*> timed;
     for_each_running([&](const Variant& variant, CaseResult& result) {
       if (result.verdict != Verdict::passed) return;  // the time of a wrong result means nothing
-      options_.progress(variant, "prepare");
+      progress_(variant, {Step::Kind::prepare});
       if (!output) output.emplace(device_, shape_);
       prepared.push_back(std::make_unique<PreparedVariant>(device_, variant, inputs, *output));
       other_inputs.x(variant.layout);
@@ -128,7 +114,7 @@ class ShapeRun {
     Inputs* const input_sets[] = {&inputs, &other_inputs};
     const auto times =
         time_variants(device_, running, input_sets, options_.run.timing, options_.run.seed,
-                      [&](std::size_t i) { options_.progress(running[i]->variant(), "time"); });
+                      [&](std::size_t i) { progress_(running[i]->variant(), {Step::Kind::time}); });
     for (std::size_t i = 0; i < timed.size(); ++i) timed[i]->time_ms = times[i];
     if (options_.run.check) check_after_timing(running, timed, inputs, other_inputs, *output);
     tell_distances(running, timed);
@@ -151,7 +137,7 @@ class ShapeRun {
     other_inputs.redraw_x(options_.run.seed + 2);
     for (std::size_t i = 0; i < running.size(); ++i)
       guarded(device_, *timed[i], [&] {
-        options_.progress(running[i]->variant(), "check after timing");
+        progress_(running[i]->variant(), {Step::Kind::check_after_timing});
         const float* const x = other_inputs.x(running[i]->variant().layout);
         device_.time_ms([&] { running[i]->launch(x); }, Device::Cache::hot);
         const FillResult check = judge_output(device_, *running[i], other_inputs, inputs, output);
@@ -184,14 +170,28 @@ class ShapeRun {
   const std::vector<const Variant*>& variants_;
   Shape shape_;
   const RunnerOptions& options_;
+  const Progress& progress_;
   std::vector<CaseResult> results_;
 };
 
 }  // namespace
 
 std::vector<CaseResult> run_shape(Device& device, const std::vector<const Variant*>& variants,
-                                  const Shape& shape, const RunnerOptions& options) {
-  return ShapeRun(device, variants, shape, options).run();
+                                  const Shape& shape, const RunnerOptions& options, const Progress& progress) {
+  return ShapeRun(device, variants, shape, options, progress).run();
+}
+
+CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions& run) {
+  CaseResult result{.variant = variant.name,
+                    .math_class = variant.math,
+                    .layout = variant.layout,
+                    .device = variant.device,
+                    .emulated = variant.emulated,
+                    .shape = shape,
+                    .seed = run.seed,
+                    .fills = run.fills};
+  result.repeat = repeat_command(result, run);
+  return result;
 }
 
 std::string repeat_command(const CaseResult& result, const RunOptions& options) {

@@ -1,0 +1,261 @@
+#include "worker/worker.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "core/shape_text.hpp"
+#include "report/json.hpp"
+#include "run/reasons.hpp"
+#include "worker/channel.hpp"
+
+namespace convmish {
+namespace {
+
+// Kinds of messages.
+constexpr char kHello = 'h';      // worker: free bytes, then a Report with the environment and no cases
+constexpr char kRefused = 'x';    // worker: exit code and message of what opening the device threw
+constexpr char kRun = 'r';        // parent: a shape, and the variants as addresses (the child is a copy)
+constexpr char kResult = 'c';     // worker: one case of the shape
+constexpr char kDone = 'd';       // worker: that was the shape's last case
+constexpr char kException = 'e';  // worker: run_shape() threw this; the worker ends
+
+constexpr std::chrono::milliseconds kTick{100};  // how often the parent looks at what the child does
+
+/// In memory that both processes map. One writer; a reader that catches a half-changed step shows it for a
+/// tick.
+struct SharedStep {
+  std::atomic<std::uint64_t> sequence{0};
+  std::atomic<const Variant*> variant{nullptr};  // valid in both: the child is a copy of the parent
+  std::atomic<Step> step{Step{}};
+};
+
+SharedStep* map_shared_step() {
+  void* const memory =
+      ::mmap(nullptr, sizeof(SharedStep), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw EnvironmentError(std::string("mmap: ") + std::strerror(errno));
+  return new (memory) SharedStep;
+}
+
+struct Request {
+  Shape shape;
+  std::vector<const Variant*> variants;
+};
+
+std::string encode(const Request& request) {
+  std::string text = to_string(request.shape);
+  for (const Variant* variant : request.variants) text += fmt::format(" {}", fmt::ptr(variant));
+  return text;
+}
+
+Request decode(const std::string& text) {
+  Request request;
+  std::size_t at = text.find(' ');
+  request.shape = parse_shape(text.substr(0, at));
+  while (at != std::string::npos) {
+    request.variants.push_back(
+        reinterpret_cast<const Variant*>(std::stoull(text.substr(at + 1), nullptr, 16)));
+    at = text.find(' ', at + 1);
+  }
+  return request;
+}
+
+/// The child's life.
+void serve(const std::function<OpenedDevice()>& open, const RunnerOptions& options, SharedStep& shared,
+           const Channel& parent) {
+  OpenedDevice opened;
+  try {
+    opened = open();
+    Report hello;
+    hello.plan.device_reason = opened.reason;
+    opened.device->describe(hello.environment);
+    hello.environment.device = opened.device->info();
+    parent.send(kHello, fmt::format("{}\n{}", opened.device->free_bytes(), to_json(hello)));
+  } catch (const InputError& error) {
+    parent.send(kRefused, fmt::format("{}{}", static_cast<int>(ExitCode::usage), error.what()));
+    return;
+  } catch (const std::exception& error) {
+    parent.send(kRefused, fmt::format("{}{}", static_cast<int>(ExitCode::environment), error.what()));
+    return;
+  }
+  const Progress note_step = [&shared](const Variant& variant, const Step& step) {
+    shared.variant = &variant;
+    shared.step = step;
+    ++shared.sequence;
+  };
+  while (const auto message = parent.receive()) {
+    const Request request = decode(message->text);
+    try {
+      for (const CaseResult& result :
+           run_shape(*opened.device, request.variants, request.shape, options, note_step))
+        parent.send(kResult, to_json_line(result));
+      parent.send(kDone, {});
+    } catch (const std::exception& error) {
+      parent.send(kException, error.what());
+      return;
+    }
+    shared.variant = nullptr;
+  }
+}
+
+std::string describe_end(int status) {
+  if (WIFSIGNALED(status)) {
+    const int number = WTERMSIG(status);
+    return fmt::format("killed by SIG{} ({})", sigabbrev_np(number), sigdescr_np(number));
+  }
+  return fmt::format("the process ended with exit code {}", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+struct Worker::Impl {
+  ~Impl() {
+    channel.close();  // the child's loop ends
+    if (child > 0) reap();
+    ::munmap(shared, sizeof *shared);
+  }
+
+  int reap() {
+    int status = 0;
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    child = -1;
+    return status;
+  }
+
+  /// Waits for the child's next message; kills it when a step outlasts the limit.
+  Message await(const Progress& progress) {
+    std::uint64_t seen = shared->sequence;
+    auto since = std::chrono::steady_clock::now();
+    while (!channel.wait(kTick)) {
+      if (const std::uint64_t now = shared->sequence; now != seen) {
+        seen = now;
+        since = std::chrono::steady_clock::now();
+        if (const Variant* variant = shared->variant; variant && progress)
+          progress(*variant, shared->step.load());
+      }
+      if (std::chrono::steady_clock::now() - since < timeout) continue;
+      ::kill(child, SIGKILL);
+      reap();
+      throw WorkerDied(
+          Verdict::timed_out, std::string(reason::time_limit),
+          fmt::format("no end within {} s of: {}", timeout.count(), to_string(shared->step.load())));
+    }
+    if (auto message = channel.receive()) return std::move(*message);
+    const int status = reap();
+    throw WorkerDied(Verdict::crashed, std::string(reason::process_died),
+                     fmt::format("{} during: {}", describe_end(status), to_string(shared->step.load())));
+  }
+
+  std::chrono::seconds timeout;
+  SharedStep* shared = map_shared_step();
+  Channel channel{-1};
+  pid_t child = -1;
+  DeviceReport device;
+};
+
+Worker::Worker(const std::function<OpenedDevice()>& open, const RunnerOptions& options,
+               std::chrono::seconds timeout)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->timeout = timeout;
+  auto [ours, theirs] = make_channel();
+  std::fflush(nullptr);  // or the child would print what is still buffered once more
+  impl_->child = ::fork();
+  if (impl_->child < 0) throw EnvironmentError(std::string("fork: ") + std::strerror(errno));
+  if (impl_->child == 0) {
+    ours.close();
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlive the parent, whatever ends it
+    serve(open, options, *impl_->shared, theirs);
+    std::fflush(nullptr);
+    ::_exit(0);  // no destructors of the parent's copies
+  }
+  impl_->channel = std::move(ours);
+
+  const Message hello = impl_->await({});
+  if (hello.kind == kRefused) {
+    const std::string text = hello.text.substr(1);
+    if (hello.text[0] - '0' == static_cast<int>(ExitCode::usage)) throw InputError(text);
+    throw EnvironmentError(text);
+  }
+  const std::size_t line_end = hello.text.find('\n');
+  const Report report = report_from_json(hello.text.substr(line_end + 1), "worker");
+  impl_->device = {report.environment, report.plan.device_reason, std::stoll(hello.text.substr(0, line_end))};
+}
+
+Worker::~Worker() = default;
+
+const DeviceReport& Worker::device() const {
+  return impl_->device;
+}
+const Variant* Worker::running() const {
+  return impl_->shared->variant;
+}
+
+std::vector<CaseResult> Worker::run(const Shape& shape, const std::vector<const Variant*>& variants,
+                                    const Progress& progress) {
+  if (!impl_->channel.send(kRun, encode({shape, variants})))
+    throw WorkerDied(Verdict::crashed, std::string(reason::process_died), "the worker is gone");
+  std::vector<CaseResult> results;
+  while (true) {
+    const Message answer = impl_->await(progress);
+    switch (answer.kind) {
+      case kResult:
+        results.push_back(case_from_json(answer.text, "worker"));
+        break;
+      case kDone:
+        return results;
+      default:
+        throw WorkerDied(Verdict::crashed, std::string(reason::device_error),
+                         fmt::format("{} (during: {})", answer.text, to_string(impl_->shared->step.load())));
+    }
+  }
+}
+
+Supervisor::Supervisor(std::function<OpenedDevice()> open, RunnerOptions options,
+                       std::chrono::seconds timeout)
+    : open_(std::move(open)),
+      options_(std::move(options)),
+      timeout_(timeout),
+      worker_(std::make_unique<Worker>(open_, options_, timeout_)) {}
+
+std::vector<CaseResult> Supervisor::run(const Shape& shape, const std::vector<const Variant*>& variants,
+                                        const Progress& progress) {
+  std::vector<const Variant*> alive = variants;
+  std::vector<std::pair<const Variant*, CaseResult>> lost;
+  while (true) {
+    try {
+      std::vector<CaseResult> done = worker_->run(shape, alive, progress);
+      // In the order that was asked for.
+      std::vector<CaseResult> results;
+      auto next = done.begin();
+      for (const Variant* variant : variants) {
+        const auto it =
+            std::find_if(lost.begin(), lost.end(), [&](const auto& l) { return l.first == variant; });
+        results.push_back(std::move(it != lost.end() ? it->second : *next++));
+      }
+      return results;
+    } catch (const WorkerDied& death) {
+      const Variant* const culprit = worker_->running();
+      worker_.reset();  // before its successor: the device may be exclusive
+      worker_ = std::make_unique<Worker>(open_, options_, timeout_);
+      if (!culprit) throw EnvironmentError(std::string("outside any variant: ") + death.what());
+      CaseResult result = new_case(*culprit, shape, options_.run);
+      result.verdict = death.verdict;
+      result.reason = death.reason;
+      result.detail = death.what();
+      lost.emplace_back(culprit, std::move(result));
+      std::erase(alive, culprit);
+    }
+  }
+}
+
+}  // namespace convmish
