@@ -3,10 +3,9 @@
 // without a division of its own. Planes need not be multiples of 4 floats: the pass runs over the flat
 // tensor, and only the few vectors that straddle two planes look at their elements one by one.
 
-#include "variants/common/activation_pass.hpp"
-
 #include <cstdint>
 
+#include "variants/common/activation_pass.hpp"
 #include "variants/common/fast_divider.hpp"
 #include "variants/common/kernel.hpp"
 #include "variants/common/mish.hpp"
@@ -21,6 +20,7 @@ struct ActivationKernel {
   static constexpr unsigned kVectors = 2;  // a thread: two loads in flight before the first is waited for
   static constexpr unsigned kStride = kThreads * kWidth;
   static constexpr unsigned kElements = kVectors * kStride;  // a block
+  static constexpr int kMinBlocks = 2048 / kThreads;         // every thread an SM can hold: 64 KB in flight
   static constexpr dim3 kBlock{kThreads};
   using SharedStorage = NoSharedStorage;
   using Vector = FloatVector<kWidth>;
@@ -115,7 +115,9 @@ void launch(const ActivationPass& pass, Stream stream) {
                 grid, stream);
 }
 
-bool aligned_to_vector(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
+bool aligned_to_vector(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
+}
 
 }  // namespace
 

@@ -101,7 +101,8 @@ __global__ void __launch_bounds__(threads_per_block<Kernel>(), min_blocks_per_mu
 template <class Kernel>
 void allow_shared_bytes() {
   if constexpr (shared_bytes<Kernel>() > 48 * 1024) {
-    CONVMISH_CHECK_CUDA(cudaFuncSetAttribute(kernel_entry<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    CONVMISH_CHECK_CUDA(cudaFuncSetAttribute(kernel_entry<Kernel>,
+                                             cudaFuncAttributeMaxDynamicSharedMemorySize,
                                              static_cast<int>(shared_bytes<Kernel>())));
   }
 }

@@ -5,7 +5,6 @@
 #include <boost/context/fiber.hpp>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
@@ -50,6 +49,11 @@ void check_launch(const Launch& launch) {
 Index3 unflatten(std::uint64_t i, dim3 box) {
   return {static_cast<unsigned>(i % box.x), static_cast<unsigned>(i / box.x % box.y),
           static_cast<unsigned>(i / box.x / box.y)};
+}
+
+bool same_place(const std::source_location& a, const std::source_location& b) {
+  return a.line() == b.line() && a.column() == b.column() &&
+         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
 }
 
 /// Thrown out of __syncthreads, so that a waiting thread leaves its kernel, destructors and all, when its
@@ -105,15 +109,15 @@ class BlockRunner {
     started_ = 0;
     failure_ = nullptr;
     while (started_ < threads_ && !failure_) {
-      auto fiber = std::make_unique<Fiber>();
-      start(*fiber);
+      Fiber fiber;
+      start(fiber);
       keep_if_waiting(std::move(fiber));
     }
     while (!waiting_.empty()) {
       if (!failure_) check_same_barrier();
       released_.swap(waiting_);
-      for (auto& fiber : released_) {
-        resume(*fiber);
+      for (Fiber& fiber : released_) {
+        resume(fiber);
         keep_if_waiting(std::move(fiber));
       }
       released_.clear();
@@ -122,15 +126,14 @@ class BlockRunner {
   }
 
   void wait_at_barrier(const std::source_location& where) {
-    Fiber& self = *current_;
-    self.thread = threadIdx;
-    self.barrier = where;
+    current_->thread = threadIdx;
+    current_->barrier = where;
     void* state = nullptr;
     leave_stack(&state, scheduler_stack_);
     scheduler_ = std::move(scheduler_).resume();
     arrive_on_stack(state);
     if (failure_) throw BlockAbandoned{};
-    threadIdx = self.thread;
+    threadIdx = current_->thread;  // current_ has been set anew: fibers move between the lists
   }
 
   /// The runner of the calling OS thread; null outside launches.
@@ -148,15 +151,16 @@ class BlockRunner {
   void start(Fiber& fiber) {
     const auto stack = stacks_.take();
     fiber.stack = {static_cast<const char*>(stack.sp) - stack.size, stack.size};
-    fiber.context = boost::context::fiber(
-        std::allocator_arg, PooledStack{&stacks_, stack}, [this](boost::context::fiber&& scheduler) {
-          scheduler_stack_ = arrive_on_stack(nullptr);
-          scheduler_ = std::move(scheduler);
-          // A thread that ends without having waited leaves its stack to the next: no switch between them.
-          while (started_ < threads_ && !failure_) run_next_thread();
-          leave_stack(nullptr, scheduler_stack_);
-          return std::move(scheduler_);
-        });
+    fiber.context = boost::context::fiber(std::allocator_arg, PooledStack{&stacks_, stack},
+                                          [this](boost::context::fiber&& scheduler) {
+                                            scheduler_stack_ = arrive_on_stack(nullptr);
+                                            scheduler_ = std::move(scheduler);
+                                            // A thread that ends without having waited leaves its stack to
+                                            // the next: no switch between them.
+                                            while (started_ < threads_ && !failure_) run_next_thread();
+                                            leave_stack(nullptr, scheduler_stack_);
+                                            return std::move(scheduler_);
+                                          });
     resume(fiber);
   }
 
@@ -179,26 +183,24 @@ class BlockRunner {
     }
   }
 
-  void keep_if_waiting(std::unique_ptr<Fiber> fiber) {
-    if (fiber->context) waiting_.push_back(std::move(fiber));
+  void keep_if_waiting(Fiber&& fiber) {
+    if (fiber.context) waiting_.push_back(std::move(fiber));
   }
 
   /// CUDA leaves it undefined when threads of a block wait at different barriers. (Threads that have ended
   /// are not waited for, as on the GPU.)
   void check_same_barrier() {
-    const Fiber& first = *waiting_.front();
-    for (const auto& fiber : waiting_) {
-      if (fiber->barrier.line() == first.barrier.line() && fiber->barrier.column() == first.barrier.column() &&
-          std::strcmp(fiber->barrier.file_name(), first.barrier.file_name()) == 0)
-        continue;
+    const Fiber& first = waiting_.front();
+    for (const Fiber& fiber : waiting_) {
+      if (same_place(fiber.barrier, first.barrier)) continue;
       const auto place = [](const Fiber& f) {
         return "thread " + extent({f.thread.x, f.thread.y, f.thread.z}) + " in line " +
                std::to_string(f.barrier.line());
       };
-      failure_ = std::make_exception_ptr(DeviceError(
-          std::string("kernel ") + launch_.kernel_name + ", block " +
-          extent({blockIdx.x, blockIdx.y, blockIdx.z}) + ": deadlock, " + place(first) + " and " +
-          place(*fiber) + " wait at different __syncthreads of " + first.barrier.file_name()));
+      failure_ = std::make_exception_ptr(
+          DeviceError(std::string("kernel ") + launch_.kernel_name + ", block " +
+                      extent({blockIdx.x, blockIdx.y, blockIdx.z}) + ": deadlock, " + place(first) + " and " +
+                      place(fiber) + " wait at different __syncthreads of " + first.barrier.file_name()));
       return;
     }
   }
@@ -215,14 +217,16 @@ class BlockRunner {
   Fiber* current_ = nullptr;
   boost::context::fiber scheduler_;  // where run() goes on when the current fiber waits or ends
   StackBounds scheduler_stack_;
-  std::vector<std::unique_ptr<Fiber>> waiting_, released_;  // in the order in which threads take turns
+  std::vector<Fiber> waiting_, released_;  // in the order in which threads take turns
 };
 
 thread_local BlockRunner* BlockRunner::running_here = nullptr;
 
 }  // namespace
 
-void wait_at_barrier(const std::source_location& where) { BlockRunner::running_here->wait_at_barrier(where); }
+void wait_at_barrier(const std::source_location& where) {
+  BlockRunner::running_here->wait_at_barrier(where);
+}
 
 void launch(const Launch& launch) {
   check_launch(launch);
@@ -254,6 +258,8 @@ void launch(const Launch& launch) {
   if (failure) std::rethrow_exception(failure);
 }
 
-ThreadOrder set_thread_order(ThreadOrder order) { return thread_order.exchange(order); }
+ThreadOrder set_thread_order(ThreadOrder order) {
+  return thread_order.exchange(order);
+}
 
 }  // namespace convmish::simt

@@ -18,7 +18,7 @@ namespace convmish::simt {
 // Limits of a launch: CUDA C++ Programming Guide, "Compute Capabilities".
 inline constexpr unsigned kMaxGridX = 0x7fffffff;
 inline constexpr unsigned kMaxGridYZ = 65535;
-inline constexpr unsigned kMaxThreads = 1024;         // a block
+inline constexpr unsigned kMaxThreads = 1024;  // a block
 inline constexpr unsigned kMaxBlockZ = 64;
 inline constexpr std::size_t kMaxSharedBytes = 232448;  // a block: 227 KB, opt-in limit of sm_90
 
@@ -27,7 +27,7 @@ struct Launch {
   dim3 grid, block;
   std::size_t shared_bytes;
   std::size_t shared_alignment;
-  const void* kernel;                                   // the functor, shared by all threads
+  const void* kernel;                                    // the functor, shared by all threads
   void (*run_thread)(const void* kernel, void* shared);  // one thread, from its start to its end
 };
 
