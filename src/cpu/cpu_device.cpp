@@ -18,6 +18,7 @@
 #include "check/tensor_view.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
+#include "core/library_versions.hpp"
 #include "cpu/parallel.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -128,7 +129,10 @@ class CpuDevice final : public Device {
   }
 
   const DeviceInfo& info() const override { return info_; }
-  void describe(Environment& environment) const override { environment.device = info_; }
+  void describe(Environment& environment) const override {
+    environment.device = info_;
+    environment.onednn = library_version("onednn");
+  }
 
   std::int64_t free_bytes() override { return free_memory(); }
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override {

@@ -12,6 +12,7 @@
 #include "check/summary.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
+#include "core/library_versions.hpp"
 #include "gpu/allocation.hpp"
 #include "gpu/ceilings.hpp"
 #include "gpu/check.hpp"
@@ -121,6 +122,7 @@ class CudaDevice final : public Device {
     environment.device = info_;
     environment.driver = "CUDA " + format_version(driver);
     environment.cuda_runtime = format_version(runtime);
+    environment.cudnn = library_version("cudnn");
     environment.cuda_compiler = "nvcc " CONVMISH_NVCC_VERSION;
   }
 

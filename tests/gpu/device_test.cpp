@@ -1,0 +1,163 @@
+// The CUDA device against the CPU device: the same inputs, the same reference, the same verdicts.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "check/tensor_view.hpp"
+#include "tests/gpu/gpu_fixture.hpp"
+
+namespace convmish {
+namespace {
+
+constexpr Shape kShape{.n = 3, .c = 21, .h = 19, .w = 37, .k = 18};
+
+class DeviceTest : public GpuTest {
+ protected:
+  std::vector<float> download(Buffer& buffer) {
+    std::vector<float> host(buffer.bytes() / sizeof(float));
+    device().download(host.data(), buffer.data(), buffer.bytes());
+    return host;
+  }
+};
+
+struct Tensors {
+  Tensors(Device& device, const FillSpec& spec, Layout layout) {
+    for (const Tensor tensor : {Tensor::x, Tensor::filter, Tensor::bias}) {
+      buffers.push_back(device.allocate(4 * static_cast<std::size_t>(tensor_dims(spec.shape, tensor).count())));
+      device.draw_tensor(spec, tensor, layout, buffers.back()->floats());
+    }
+    buffers.push_back(device.allocate(4 * static_cast<std::size_t>(spec.shape.y_elements())));
+  }
+
+  ErrorSummary compare(Device& device, const FillSpec& spec, Layout layout, std::span<ReferencePoint> samples,
+                       Algorithm algorithm = Algorithm::direct) {
+    return device.compare({.shape = spec.shape,
+                           .x = buffers[0]->floats(),
+                           .filter = buffers[1]->floats(),
+                           .bias = buffers[2]->floats(),
+                           .y = y().floats(),
+                           .layout = layout,
+                           .rule = acceptance_rule(MathClass::fp32, spec.shape, false),
+                           .algorithm = algorithm,
+                           .fingerprint = true},
+                          samples);
+  }
+  Buffer& y() { return *buffers[3]; }
+
+  std::vector<std::unique_ptr<Buffer>> buffers;
+};
+
+TEST_F(DeviceTest, DrawsTheBitsThatTheCpuDraws) {
+  const auto cpu = make_cpu_device();
+  for (const auto& fill : Words<Fill>::list)
+    for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+      const FillSpec spec = fill_spec(fill.value, 11, kShape);
+      Tensors here(*cpu, spec, layout), there(device(), spec, layout);
+      for (int tensor = 0; tensor < 3; ++tensor) {
+        const auto found = download(*there.buffers[static_cast<std::size_t>(tensor)]);
+        EXPECT_EQ(std::memcmp(found.data(), here.buffers[static_cast<std::size_t>(tensor)]->data(),
+                              found.size() * sizeof(float)),
+                  0)
+            << fill.text << " " << to_string(layout) << " tensor " << tensor;
+      }
+    }
+}
+
+TEST_F(DeviceTest, ComputesTheReferenceAndTheVerdictOfTheCpu) {
+  const auto cpu = make_cpu_device();
+  for (const Layout layout : {Layout::nchw, Layout::nhwc})
+    for (const Algorithm algorithm : {Algorithm::direct, Algorithm::transform}) {
+      const FillSpec spec = fill_spec(Fill::normal, 5, kShape);
+      Tensors here(*cpu, spec, layout), there(device(), spec, layout);
+      // An output that is right in places only: pseudo-random floats near the reference's range.
+      const FillSpec noise = fill_spec(Fill::kernelbench, 1, {.n = 1, .c = 1, .h = 1, .w = kShape.y_elements()});
+      cpu->draw_tensor(noise, Tensor::x, Layout::nchw, here.y().floats());
+      device().upload(there.y().data(), here.y().data(), here.y().bytes());
+
+      std::vector<ReferencePoint> cpu_samples(500), gpu_samples(500);
+      for (std::size_t i = 0; i < cpu_samples.size(); ++i)
+        cpu_samples[i].index = gpu_samples[i].index =
+            static_cast<std::int64_t>(i) * (kShape.y_elements() - 1) / static_cast<std::int64_t>(499);
+      const ErrorSummary expected = here.compare(*cpu, spec, layout, cpu_samples, algorithm);
+      const ErrorSummary found = there.compare(device(), spec, layout, gpu_samples, algorithm);
+      for (std::size_t i = 0; i < cpu_samples.size(); ++i) {
+        EXPECT_EQ(gpu_samples[i].y, cpu_samples[i].y);
+        EXPECT_NEAR(gpu_samples[i].z, cpu_samples[i].z, 1e-14 * cpu_samples[i].s);
+        EXPECT_NEAR(gpu_samples[i].s, cpu_samples[i].s, 1e-14 * cpu_samples[i].s);
+      }
+      EXPECT_EQ(found.compared, expected.compared);
+      EXPECT_EQ(found.wrong, expected.wrong);
+      EXPECT_GT(found.wrong, 0);
+      EXPECT_NEAR(found.worst_ratio, expected.worst_ratio, 1e-9 * expected.worst_ratio);
+      EXPECT_NEAR(found.max_abs, expected.max_abs, 1e-9);
+      EXPECT_NEAR(*found.fingerprint, *expected.fingerprint, 1e-9 * *expected.fingerprint);
+      EXPECT_NEAR(found.relative_frobenius, expected.relative_frobenius, 1e-9);
+      ASSERT_TRUE(found.worst_at && found.first_wrong_at);
+      EXPECT_EQ(found.worst_at->p, expected.worst_at->p);
+      EXPECT_EQ(found.worst_at->q, expected.worst_at->q);
+      EXPECT_EQ(found.first_wrong_at->q, expected.first_wrong_at->q);
+    }
+}
+
+TEST_F(DeviceTest, ComparesInChunksWithoutLosingAny) {
+  // Three chunks of 2^24 outputs; all of y is poison, so that every output counts.
+  const FillSpec spec = fill_spec(Fill::kernelbench, 5, {.n = 5, .c = 1, .h = 514, .w = 514, .k = 32});
+  Tensors tensors(device(), spec, Layout::nchw);
+  device().fill_words(tensors.y().data(), tensors.y().bytes(), 0x7fc00000);
+  const ErrorSummary error = tensors.compare(device(), spec, Layout::nchw, {});
+  EXPECT_EQ(error.compared, spec.shape.y_elements());
+  EXPECT_EQ(error.wrong, spec.shape.y_elements());
+  EXPECT_EQ(error.nan_outputs, spec.shape.y_elements());
+}
+
+TEST_F(DeviceTest, SeesAWriteOutsideABuffer) {
+  auto buffer = device().allocate(36);
+  EXPECT_EQ(buffer->damage(), Buffer::Damage::none);
+  device().fill_words(buffer->floats() + 9, 4, 0);
+  EXPECT_EQ(buffer->damage(), Buffer::Damage::after);
+  auto other = device().allocate(36);
+  device().fill_words(other->floats() - 1, 4, 0);
+  EXPECT_EQ(other->damage(), Buffer::Damage::before);
+}
+
+TEST_F(DeviceTest, RefusesMemoryThatIsNotThereWithBothFigures) {
+  try {
+    device().allocate(std::size_t{1} << 50);
+    FAIL() << "a petabyte was given";
+  } catch (const OutOfMemory& error) {
+    EXPECT_GT(error.needed, std::int64_t{1} << 50);
+    EXPECT_GT(error.available, 0);
+  }
+}
+
+TEST_F(DeviceTest, ReferenceOfTheHeadlineShapeTakesAtMostAsLongAsPromised) {
+  const FillSpec spec = fill_spec(Fill::kernelbench, 5, {.n = 64, .c = 64, .h = 256, .w = 256, .k = 128});
+  if (device().free_bytes() < 8 * spec.shape.y_elements()) GTEST_SKIP() << "too little memory";
+  if (device().info().compute_capability() != 90) GTEST_SKIP() << "promised for an H100 or H200 only";
+  Tensors tensors(device(), spec, Layout::nchw);
+  device().synchronize();
+  const std::int64_t before = device().free_bytes();
+  const auto start = std::chrono::steady_clock::now();
+  tensors.compare(device(), spec, Layout::nchw, {});
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  RecordProperty("seconds", std::to_string(seconds));
+  std::printf("float64 reference and comparison: %.3f s\n", seconds);
+  EXPECT_LT(seconds, 1.5);
+  EXPECT_LT(std::llabs(before - device().free_bytes()), std::int64_t{1} << 30);
+}
+
+TEST_F(DeviceTest, CeilingsAreThoseOfAGpu) {
+  const Ceilings ceilings = device().ceilings();
+  ASSERT_TRUE(ceilings.dram_bytes && ceilings.ffma_flops && ceilings.special_functions);
+  std::printf("copy %.3f TB/s, ffma %.1f TFLOP/s, special functions %.2f T/s\n", *ceilings.dram_bytes / 1e12,
+              *ceilings.ffma_flops / 1e12, *ceilings.special_functions / 1e12);
+  // On every NVIDIA GPU since Volta the FFMA rate is 2 x 2 x 4 ... 2 x 8 times the special functions'.
+  EXPECT_GT(*ceilings.ffma_flops / *ceilings.special_functions, 4);
+  EXPECT_LT(*ceilings.ffma_flops / *ceilings.special_functions, 20);
+}
+
+}  // namespace
+}  // namespace convmish

@@ -1,0 +1,79 @@
+// Every CUDA variant on a real GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "core/plan.hpp"
+#include "core/registry.hpp"
+#include "core/shape_text.hpp"
+#include "run/runner.hpp"
+#include "run/verify.hpp"
+#include "tests/gpu/gpu_fixture.hpp"
+#include "variants/common/activation_pass.hpp"
+
+namespace convmish {
+namespace {
+
+class VariantsTest : public GpuTest {
+ protected:
+  std::vector<CaseResult> check(const Shape& shape, std::vector<Fill> fills,
+                                const std::vector<std::string>& patterns = {}) {
+    RunnerOptions options;
+    options.run.fills = std::move(fills);
+    options.run.time = false;
+    const auto variants = select_variants(Registry::instance(), DeviceKind::cuda, patterns);
+    return run_shape(device(), variants, shape, options, [](const Variant&, const Step&) {});
+  }
+};
+
+TEST_F(VariantsTest, PassEveryEdgeShapeOnEveryDefaultFill) {
+  for (const Shape& shape : load_config("configs/edges.json").shapes)
+    for (const CaseResult& result : check(shape, default_fills()))
+      EXPECT_TRUE(result.verdict == Verdict::passed || result.verdict == Verdict::skipped)
+          << result.variant << " " << to_string(result.math_class) << " " << to_string(shape) << ": " << result.detail;
+}
+
+TEST_F(VariantsTest, PassBeyondTwoToThe31Elements) {
+  for (const Shape& shape : {Shape{.n = 280, .c = 8, .h = 256, .w = 256, .k = 128},     // y
+                             Shape{.n = 600, .c = 64, .h = 256, .w = 256, .k = 2}}) {  // x
+    if (device().free_bytes() < 4 * (shape.x_elements() + shape.y_elements())) GTEST_SKIP() << "too little memory";
+    for (const CaseResult& result : check(shape, {Fill::kernelbench}))
+      EXPECT_TRUE(result.verdict == Verdict::passed || result.verdict == Verdict::skipped)
+          << result.variant << " " << to_string(result.math_class) << " " << to_string(shape) << ": " << result.detail;
+  }
+}
+
+// [64,128,254,254]: a pass that moves as many bytes as a copy may take little longer than one.
+TEST_F(VariantsTest, ActivationPassIsBoundByMemory) {
+  const Shape shape{.n = 64, .c = 64, .h = 256, .w = 256, .k = 128};
+  const auto bytes = static_cast<std::size_t>(4 * shape.y_elements());
+  if (device().free_bytes() < 3 * static_cast<std::int64_t>(bytes)) GTEST_SKIP() << "too little memory";
+  const auto in = device().allocate(bytes), out = device().allocate(bytes), bias = device().allocate(512);
+  device().draw_tensor(fill_spec(Fill::normal, 1, {.n = 1, .c = 1, .h = 1, .w = shape.y_elements()}), Tensor::x,
+                       Layout::nchw, in->floats());
+  device().fill_words(bias->data(), bias->bytes(), 0);
+  const auto pass_ms = [&](float* to, MishCount mish) {
+    std::vector<double> ms(21);
+    for (double& sample : ms)
+      sample = device().time_ms(
+          [&] {
+            activate<DeviceKind::cuda>(
+                {.in = in->floats(), .bias = bias->floats(), .out = to, .shape = shape, .mish = mish},
+                device().stream());
+          },
+          Device::Cache::hot);
+    std::nth_element(ms.begin(), ms.begin() + 10, ms.end());
+    return ms[10];
+  };
+  const double copy_ms = 2e3 * static_cast<double>(bytes) / *device().ceilings().dram_bytes;
+  const double out_of_place = pass_ms(out->floats(), MishCount::twice), in_place = pass_ms(in->floats(), MishCount::twice),
+               once = pass_ms(out->floats(), MishCount::once);
+  std::printf("bias + Mish + Mish: %.3f ms, in place %.3f ms; bias + Mish: %.3f ms; a copy: %.3f ms\n", out_of_place,
+              in_place, once, copy_ms);
+  for (const double ms : {out_of_place, in_place, once}) EXPECT_LT(ms, 1.1 * copy_ms);
+}
+
+}  // namespace
+}  // namespace convmish

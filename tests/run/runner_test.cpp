@@ -1,0 +1,161 @@
+#include "run/runner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+
+#include "core/error.hpp"
+#include "run/verify.hpp"
+#include "tests/run/host_variants.hpp"
+
+namespace convmish {
+namespace {
+
+constexpr Shape kShape{.n = 2, .c = 5, .h = 9, .w = 8, .k = 3};
+
+RunnerOptions quick() {
+  RunnerOptions options;
+  options.run.fills = default_fills();
+  options.run.timing.samples = 8;
+  options.baseline = "baseline";
+  return options;
+}
+
+std::vector<CaseResult> run(const std::vector<const Variant*>& variants,
+                            const RunnerOptions& options = quick()) {
+  const auto device = make_cpu_device();
+  return run_shape(*device, variants, kShape, options, [](const Variant&, const Step&) {});
+}
+
+CaseResult run_one(const Variant& variant) {
+  return run({&variant}).front();
+}
+
+TEST(Runner, PassesAnHonestVariantOnEveryFillAndTimesIt) {
+  const CaseResult result = run_one(host_variant("honest"));
+  EXPECT_EQ(result.verdict, Verdict::passed) << result.detail;
+  EXPECT_EQ(result.checks.size(), default_fills().size());
+  for (const FillResult& check : result.checks) EXPECT_EQ(check.verdict, Verdict::passed) << check.detail;
+  ASSERT_TRUE(result.time_ms);
+  EXPECT_EQ(result.time_ms->samples.size(), 8u);
+  EXPECT_TRUE(result.prepare_ms);
+}
+
+TEST(Runner, FailsAWrongResultAndDoesNotTimeIt) {
+  const CaseResult result =
+      run_one(host_variant("no_bias", [](const Problem& problem, const LaunchArgs& args) {
+        Problem without = problem;
+        const std::vector<float> zeros(static_cast<std::size_t>(problem.shape.k));
+        without.bias = zeros.data();
+        convolve_on_host(without, args);
+      }));
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.reason, "outside_tolerance");
+  EXPECT_FALSE(result.time_ms);
+}
+
+TEST(Runner, FailsAnOutputThatIsNotWritten) {
+  const CaseResult result = run_one(host_variant("lazy", [](const Problem&, const LaunchArgs&) {}));
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.checks.front().error.nan_outputs, kShape.y_elements());
+}
+
+TEST(Runner, FailsAWriteBesideTheOutput) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer stops at the write itself";
+#endif
+  for (const std::int64_t at : {std::int64_t{-1}, kShape.y_elements()}) {
+    const CaseResult result =
+        run_one(host_variant("stray", [at](const Problem& problem, const LaunchArgs& args) {
+          convolve_on_host(problem, args);
+          args.y[at] = 0;
+        }));
+    EXPECT_EQ(result.verdict, Verdict::failed);
+    EXPECT_EQ(result.reason, "wrote_outside_buffers");
+    EXPECT_NE(result.detail.find(at < 0 ? "wrote before y" : "wrote past y"), std::string::npos)
+        << result.detail;
+  }
+}
+
+TEST(Runner, FailsAChangedInput) {
+  const CaseResult result =
+      run_one(host_variant("vandal", [](const Problem& problem, const LaunchArgs& args) {
+        convolve_on_host(problem, args);
+        const_cast<float*>(args.x)[7] += 1;
+      }));
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_NE(result.detail.find("changed x"), std::string::npos) << result.detail;
+}
+
+TEST(Runner, FailsAVariantThatIsRightOnlyAtFirst) {
+  const CaseResult result = run_one(host_variant(
+      "tired", [count = std::make_shared<int>(0)](const Problem& problem, const LaunchArgs& args) {
+        if (++*count <= 2 * 6 + 4) convolve_on_host(problem, args);  // all checks, and a few timed launches
+      }));
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.reason, "wrong_when_timed");
+}
+
+TEST(Runner, TellsAVariantThatDiffersFromRunToRun) {
+  const CaseResult result = run_one(host_variant(
+      "restless", [count = std::make_shared<int>(0)](const Problem& problem, const LaunchArgs& args) {
+        convolve_on_host(problem, args);
+        if (++*count % 2) args.y[0] = std::nextafter(args.y[0], 10.0f);
+      }));
+  EXPECT_EQ(result.verdict, Verdict::passed) << result.detail;
+  EXPECT_FALSE(result.checks.front().repeatable);
+}
+
+TEST(Runner, KeepsOthersGoingWhenOneThrows) {
+  const Variant thrower = host_variant(
+      "thrower", [](const Problem&, const LaunchArgs&) { throw std::runtime_error("no luck today"); });
+  const Variant honest = host_variant("honest");
+  const auto results = run({&thrower, &honest});
+  EXPECT_EQ(results[0].verdict, Verdict::crashed);
+  EXPECT_EQ(results[0].reason, "exception");
+  EXPECT_EQ(results[0].detail, "no luck today");
+  EXPECT_EQ(results[1].verdict, Verdict::passed);
+}
+
+TEST(Runner, SkipsWhatCannotRunAndSaysWhy) {
+  Variant picky = host_variant("picky");
+  picky.supports = [](const Shape&, const DeviceInfo&) { return "needs c to be a multiple of 8"; };
+  Variant hungry = host_variant("hungry");
+  hungry.prepare = [](const Problem& problem) {
+    problem.memory->allocate(std::size_t{1} << 60);
+    return Plan{};
+  };
+  Variant elsewhere = host_variant("elsewhere");
+  elsewhere.device = DeviceKind::cuda;
+  const auto results = run({&picky, &hungry, &elsewhere});
+  for (const CaseResult& result : results) EXPECT_EQ(result.verdict, Verdict::skipped);
+  EXPECT_EQ(results[0].reason, "unsupported");
+  EXPECT_EQ(results[0].detail, "needs c to be a multiple of 8");
+  EXPECT_EQ(results[1].reason, "out_of_memory");
+  EXPECT_NE(results[1].detail.find("1152921504606846976"), std::string::npos) << results[1].detail;
+  EXPECT_EQ(results[2].reason, "unavailable_here");
+}
+
+TEST(Runner, TellsSpeedAgainstTheBaselineOfTheSameClass) {
+  Variant baseline = host_variant("baseline", [](const Problem& problem, const LaunchArgs& args) {
+    for (int i = 0; i < 20; ++i) convolve_on_host(problem, args);
+  });
+  Variant fast = host_variant("fast"), other_class = host_variant("other_class");
+  other_class.math = MathClass::tf32;
+  const auto results = run({&baseline, &fast, &other_class});
+  ASSERT_TRUE(results[0].speedup && results[1].speedup);
+  EXPECT_EQ(*results[0].speedup, 1);
+  EXPECT_GT(*results[1].speedup, 3);
+  EXPECT_FALSE(results[2].speedup);
+}
+
+TEST(Runner, RepeatCommandNamesTheCase) {
+  const CaseResult result = run_one(host_variant("honest"));
+  EXPECT_EQ(result.repeat,
+            "convmish-bench --variant honest:fp32 --shape n2c5h9w8k3 --device cpu --seed 42 --fill "
+            "kernelbench,normal,positive,wide,exact,special");
+}
+
+}  // namespace
+}  // namespace convmish
