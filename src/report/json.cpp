@@ -465,6 +465,15 @@ void print(const OrderedJson& json, const std::string& indent, std::string& out)
   out += json.is_object() ? '}' : ']';
 }
 
+template <class Object>
+Object object_from_json(std::string_view text, const std::string& source) {
+  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (document.is_discarded()) throw InputError(fmt::format("{}: not one JSON object", source));
+  Object object;
+  Reader::read_object(JsonNode(source, document), object);
+  return object;
+}
+
 }  // namespace
 
 std::string to_json(const Report& report) {
@@ -484,19 +493,6 @@ Report read_report(const std::filesystem::path& path) {
   Reader::read_object(JsonNode(file, document), report);
   return report;
 }
-
-namespace {
-
-template <class Object>
-Object object_from_json(std::string_view text, const std::string& source) {
-  const Json document = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded()) throw InputError(fmt::format("{}: not one JSON object", source));
-  Object object;
-  Reader::read_object(JsonNode(source, document), object);
-  return object;
-}
-
-}  // namespace
 
 Report report_from_json(std::string_view text, const std::string& source) {
   return object_from_json<Report>(text, source);

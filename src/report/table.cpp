@@ -28,26 +28,33 @@ int display_width(std::string_view text) {
   return static_cast<int>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-/// Folds at spaces; a word longer than the width stays whole, to be copied. Later lines are indented.
-std::string folded(std::string_view text, int width, int indent) {
+/// Items on as few lines as the width allows. One that is longer than a line stays whole, to be copied; later
+/// lines are indented.
+std::string folded(const std::vector<std::string>& items, std::string_view gap, int width, int indent) {
   std::string out;
   int column = 0;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-    if (column > 0) {
-      if (column + 1 + display_width(word) > width) {
-        out += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
-        column = indent;
-      } else {
-        out += ' ';
-        ++column;
-      }
+  for (const std::string& item : items) {
+    if (column > 0 && column + display_width(gap) + display_width(item) > width) {
+      out += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
+      column = indent;
+    } else if (column > 0) {
+      out += gap;
+      column += display_width(gap);
     }
-    out += word;
-    column += display_width(word);
+    out += item;
+    column += display_width(item);
   }
   return out + "\n";
+}
+
+std::string folded(std::string_view text, int width, int indent) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    words.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return folded(words, " ", width, indent);
 }
 
 enum class Colour { none, green, yellow, red };
@@ -58,15 +65,15 @@ std::string coloured(std::string text, Colour colour, const TerminalStyle& style
   return fmt::format("\033[{}m{}\033[0m", code, text);
 }
 
-/// 608.8e9 -> "608.8 G": four digits and the prefix of a unit.
-std::string with_prefix(double value) {
+/// 608.8e9 FLOP -> "608.8 GFLOP".
+std::string scaled(double value, std::string_view unit) {
   constexpr std::array kPrefixes{"", "k", "M", "G", "T", "P", "E"};
   std::size_t i = 0;
   while (value >= 999.95 && i + 1 < kPrefixes.size()) {
     value /= 1000;
     ++i;
   }
-  return fmt::format("{:.4g} {}", value, kPrefixes[i]);
+  return fmt::format("{:.4g} {}{}", value, kPrefixes[i], unit);
 }
 
 /// "1.9e-06" as "1.9e-6".
@@ -260,7 +267,8 @@ std::vector<Column> columns_of(const Rows& rows) {
     return row.percent_of_floor && shown_time(row) ? percent_text(*row.percent_of_floor) : std::string();
   }));
   columns.push_back(text_column(
-      "bound by", 40, rows, [](auto& row) { return row.binding_ceiling; }, false));
+      "bound by", 40, rows, [](auto& row) { return shown_time(row) ? row.binding_ceiling : std::string(); },
+      false));
   columns.push_back(text_column("speed-up", 85, rows, [](auto& row) {
     return row.speedup && shown_time(row) ? fmt::format("{:.2f}x", *row.speedup) : std::string();
   }));
@@ -325,25 +333,26 @@ std::string grid(const std::vector<Column>& columns, const Rows& rows, const Ter
 std::string header(std::span<const CaseResult> cases, const DeviceInfo& device, std::string_view baseline,
                    int width) {
   const Shape& shape = cases.front().shape;
-  const std::string where = device.kind == DeviceKind::cuda ? fmt::format("cuda:{}", device.index) : "cpu";
-  std::string out =
-      folded(fmt::format("{} ({})  {}  {}FLOP  {}B least traffic  {}outputs", device.name, where,
-                         to_string(shape), with_prefix(shape.flops()), with_prefix(shape.least_bytes()),
-                         with_prefix(static_cast<double>(shape.y_elements()))),
-             width, 2);
+  const std::string where =
+      device.kind == DeviceKind::cuda ? fmt::format("cuda:{}", device.index) : std::string("cpu");
+  std::string out = folded(
+      {fmt::format("{} ({})", device.name, where), to_string(shape), scaled(shape.flops(), "FLOP"),
+       scaled(shape.least_bytes(), "B") + " least traffic", fmt::format("{} outputs", shape.y_elements())},
+      kGap, width, 2);
 
-  // The cases of a shape share their fills, unless a config file says otherwise: each once then.
+  // The cases of a shape share their fills and seed, unless they come from several runs: then each fill once.
   std::vector<std::string> fills;
   for (const CaseResult& result : cases)
     for (const Fill fill : result.fills)
       if (std::string text(to_string(fill)); std::ranges::find(fills, text) == fills.end())
         fills.push_back(text);
-  std::string inputs = fmt::format("fills {}; seed {}", fmt::join(fills, ", "), cases.front().seed);
+  std::vector<std::string> inputs{fmt::format("seed {}", cases.front().seed)};
+  if (!fills.empty()) inputs.push_back(fmt::format("fills {}", fmt::join(fills, " ")));
   const bool has_speedup =
       std::ranges::any_of(cases, [](auto& result) { return result.speedup.has_value(); });
   if (has_speedup && !baseline.empty())
-    inputs += fmt::format("; speed-up over {} of the same class", baseline);
-  return out + folded(inputs, width, 2);
+    inputs.push_back(fmt::format("speed-up over {} of the same class", baseline));
+  return out + folded(inputs, kGap, width, 2);
 }
 
 std::string name_of(const CaseResult& result) {
@@ -441,7 +450,7 @@ std::string summary_line(std::span<const CaseResult> cases, const TerminalStyle&
                         : counts[Verdict::mistrusted] > 0 ? Colour::yellow
                         : counts[Verdict::passed] > 0     ? Colour::green
                                                           : Colour::none;
-  return coloured(std::move(line), colour, style) + "\n";
+  return coloured(std::move(line), colour, style);
 }
 
 }  // namespace convmish

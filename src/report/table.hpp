@@ -20,7 +20,7 @@ std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& dev
 /// What the table's columns mean; for once at the end of a run.
 std::string table_legend(const TerminalStyle& style);
 
-/// "12 passed, 1 skipped, 0 failed", other verdicts where there are any.
+/// "12 passed, 1 skipped, 0 failed", other verdicts where there are any. No newline.
 std::string summary_line(std::span<const CaseResult> cases, const TerminalStyle& style);
 
 }  // namespace convmish
