@@ -16,7 +16,8 @@ const RegisterVariant registered{{
     .device = kKernelDevice,
     .math = MathClass::fp32,
     .pipe = Pipe::ffma,
-    .prepare = prepare_tiled_convolution<TileConfig{.threads_x = 16, .threads_y = 16, .outputs = 1}>,
+    .prepare = prepare_tiled_convolution<TileConfig{
+        .threads_x = 16, .threads_y = 16, .outputs = 1, .min_blocks = 4}>,
 }};
 
 }  // namespace

@@ -22,7 +22,8 @@ struct TileConfig {
   unsigned outputs;          // neighbouring columns a thread computes
   unsigned channels = 8;     // input channels staged at a time
   unsigned row_padding = 0;  // floats added to each row of the staged halo, against bank conflicts
-  int min_blocks = 1;        // blocks a multiprocessor that the registers must leave room for
+  int min_blocks = 1;        // blocks a multiprocessor that registers must leave room for: left to itself
+                             // the compiler takes a few more than 64, which costs a block
 };
 
 template <TileConfig kConfig>
