@@ -38,7 +38,6 @@ struct TiledConvolution {
   static constexpr unsigned kPlaces = (kHalo + kThreads - 1) / kThreads;  // of the halo, a thread
   static constexpr int kMinBlocks = kConfig.min_blocks;
   static constexpr dim3 kBlock{kThreadsX, kThreadsY};
-  static_assert(kChannels * kTaps <= kThreads, "one thread stages at most one tap");
 
   struct SharedStorage {
     alignas(16) float taps[kChannels][kTaps];
@@ -86,8 +85,9 @@ struct TiledConvolution {
 
   __device__ __forceinline__ void stage_taps(SharedStorage& shared, unsigned thread, const float* taps,
                                              unsigned channels) const {
-    if (thread < kChannels * kTaps)
-      shared.taps[thread / kTaps][thread % kTaps] = thread < channels * kTaps ? __ldg(taps + thread) : 0.0f;
+    CONVMISH_UNROLL
+    for (unsigned i = thread; i < kChannels * kTaps; i += kThreads)
+      shared.taps[i / kTaps][i % kTaps] = i < channels * kTaps ? __ldg(taps + i) : 0.0f;
   }
 
   __device__ __forceinline__ void accumulate(const SharedStorage& shared, float (&z)[kOutputs]) const {
