@@ -1,0 +1,144 @@
+// The fp16 operands of the Hopper kernels: their layouts in shared memory, their scales, and the guard that
+// tells which inputs fp16 cannot hold.
+//
+// Implicit GEMM with output channels as wgmma's M and pixels as its N:
+//
+//   filter  [64 output channels][64 input channels], one such matrix a filter tap, K-major, 128-byte swizzle
+//   x       [8 planes of 8 input channels][pixel][8 halves], K-major, no swizzle: a pixel is 16 bytes, the
+//           granule of a descriptor's start address, so that filter tap (r, s) is the same tile read from a
+//           start shifted by r rows and s pixels
+//
+// Range: fp16 holds 11 significant bits from 2^-14 to 65504. x is scaled by 2^8, so full precision reaches
+// from 2^-22 to 255.9; each output channel's filter by the power of two that brings its largest weight to
+// [2^14, 2^15), so that weights down to 2^-28 of it are exact to 11 bits. What falls outside is seen here,
+// and recomputed in fp32 (hopper_recompute.cuh).
+#pragma once
+
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "core/shape.hpp"
+#include "variants/common/hopper_ptx.cuh"
+
+namespace convmish::hopper {
+
+inline constexpr int kBlockK = 64;        // output channels a warpgroup computes: wgmma's M
+inline constexpr int kBlockC = 64;        // input channels staged together
+inline constexpr int kBlockPixels = 128;  // pixels of a warpgroup's tile: wgmma's N
+inline constexpr int kPlaneChannels = 8;  // input channels in a granule of 16 bytes
+inline constexpr int kPlanes = kBlockC / kPlaneChannels;
+inline constexpr int kGranuleBytes = kPlaneChannels * sizeof(__half);
+inline constexpr int kStepC = 16;  // input channels a wgmma sums over: its K
+inline constexpr int kSteps = kBlockC / kStepC;
+inline constexpr int kTapBytes = kBlockK * kBlockC * sizeof(__half);
+
+/// fp32 sums of 64 output channels x 128 pixels, spread over a warpgroup: thread (warp, lane) holds, for j <
+/// 16 and e < 2, pixel 8 j + 2 (lane % 4) + e of channels 16 warp + lane / 4 (element 4 j + e) and of the
+/// channel 8 farther (element 4 j + 2 + e).
+using Accumulator = float[kBlockK * kBlockPixels / 128];
+
+/// What takes a sum back to z: z = sum * scale + bias.
+struct ChannelAffine {
+  float scale, bias;
+};
+
+// --- multiplication
+// -----------------------------------------------------------------------------------------
+
+__device__ __forceinline__ std::uint64_t filter_descriptor(ptx::SharedAddress tap) {
+  return ptx::matrix_descriptor(tap, 16, 8 * kBlockC * sizeof(__half), ptx::Swizzle::b128);
+}
+
+__device__ __forceinline__ std::uint64_t pixel_descriptor(ptx::SharedAddress first_pixel,
+                                                          std::uint32_t plane_bytes) {
+  return ptx::matrix_descriptor(first_pixel, plane_bytes, 8 * kGranuleBytes, ptx::Swizzle::none);
+}
+
+/// One filter tap: sums += filter x pixels over 64 input channels. The caller fences, commits and waits.
+__device__ __forceinline__ void mma_tap(Accumulator& sums, std::uint64_t filter, std::uint64_t pixels,
+                                        std::uint32_t plane_bytes, bool first_tap) {
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step)
+    ptx::wgmma_m64k16<kBlockPixels>(sums, filter + ptx::descriptor_step(step * kStepC * sizeof(__half)),
+                                    pixels + step * ptx::descriptor_step(2 * plane_bytes),
+                                    !first_tap || step > 0);
+}
+
+// --- conversion
+// -----------------------------------------------------------------------------------------------
+
+inline constexpr int kXScaleLog2 = 8;
+inline constexpr float kXScale = 1 << kXScaleLog2;
+
+/// 2^8 v: an integer addition, on the ALU pipe. What it makes of values from 2^120 on, infinities and NaN is
+/// wrong, and zero and subnormals become tiny: fp16 has no other place for those than 0.
+__device__ __forceinline__ float scale_x(float v) {
+  return __int_as_float(__float_as_int(v) + (kXScaleLog2 << 23));
+}
+
+/// Whether rounding 2^8 v to fp16 costs more than its unit roundoff. (Written for NaN to be true.)
+__device__ __forceinline__ bool fp16_loses_bits(float v) {
+  const float scaled = v * kXScale;
+  return !(fabsf(__half2float(__float2half_rn(scaled)) - scaled) <= 0x1p-11f * fabsf(scaled));
+}
+
+/// Watches values go by and tells whether fp16_loses_bits() is possible for any: a zero never raises it.
+class RangeGuard {
+ public:
+  __device__ __forceinline__ void see(float v) {
+    asm("max.NaN.f32 %0, %0, %1;" : "+f"(largest_) : "f"(fabsf(v)));
+    // Magnitudes order as integers. Twice the bits drops the sign, and less 1 sends zero to the far end.
+    smallest_ = min(smallest_, 2 * __float_as_uint(v) - 1);
+  }
+  __device__ __forceinline__ bool raised() const {
+    return !(largest_ < kFirstTooLarge) || smallest_ < 2 * kFirstNormalBits - 1;
+  }
+
+ private:
+  static constexpr float kFirstTooLarge = 65520 / kXScale;                           // rounds to infinity
+  static constexpr std::uint32_t kFirstNormalBits = (127 - 14 - kXScaleLog2) << 23;  // of 2^-22
+  float largest_ = 0;
+  std::uint32_t smallest_ = ~0u;
+};
+
+/// Eight channels of one pixel as fp16.
+__device__ __forceinline__ uint4 convert_granule(const float (&v)[kPlaneChannels]) {
+  uint4 granule;
+  std::uint32_t* words = &granule.x;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const __half2 pair = __floats2half2_rn(scale_x(v[2 * i]), scale_x(v[2 * i + 1]));
+    memcpy(&words[i], &pair, sizeof pair);
+  }
+  return granule;
+}
+
+// --- filter
+// -----------------------------------------------------------------------------------------------------
+
+/// Blocks of the repacked filter. Output blocks come in pairs, so that whoever computes two finds both.
+inline constexpr int output_blocks(const Shape& shape) {
+  return static_cast<int>((shape.k + 2 * kBlockK - 1) / (2 * kBlockK) * 2);
+}
+CONVMISH_HD constexpr int input_blocks(int c) {
+  return (c + kBlockC - 1) / kBlockC;
+}
+
+/// Bytes of the repacked filter: [output block][input block][tap], each one matrix as above; 0 beyond k and
+/// c.
+inline constexpr std::int64_t packed_filter_bytes(const Shape& shape) {
+  return std::int64_t{output_blocks(shape)} * input_blocks(static_cast<int>(shape.c)) * kTaps * kTapBytes;
+}
+
+/// Index of a half in the repacked filter.
+__device__ __forceinline__ std::int64_t packed_filter_index(int k, int c, int tap, int c_blocks) {
+  const std::int64_t matrix = (std::int64_t{k / kBlockK} * c_blocks + c / kBlockC) * kTaps + tap;
+  const int row = k % kBlockK, granule = c % kBlockC / kPlaneChannels;
+  // The 128-byte swizzle: granules of a row are permuted by its number in its group of 8.
+  return matrix * (kBlockK * kBlockC) + row * kBlockC + (granule ^ row % 8) * kPlaneChannels +
+         c % kPlaneChannels;
+}
+
+}  // namespace convmish::hopper

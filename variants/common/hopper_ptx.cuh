@@ -1,0 +1,258 @@
+// sm_90a instructions that CUDA C++ does not name, one function each, in the words of the PTX manual.
+//
+// Addresses of shared memory are 32-bit, as PTX takes them. Waits spin inside the instruction
+// (mbarrier.try_wait suspends the thread for a while), so no back-off is needed around them.
+#pragma once
+
+#include <cstdint>
+
+namespace convmish::ptx {
+
+using SharedAddress = std::uint32_t;
+
+__device__ __forceinline__ SharedAddress shared_address(const void* pointer) {
+  return static_cast<SharedAddress>(__cvta_generic_to_shared(pointer));
+}
+
+// --- mbarrier ---------------------------------------------------------------------------------------------
+
+__device__ __forceinline__ void mbarrier_init(SharedAddress barrier, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
+}
+
+/// Makes initialised barriers visible to the other thread blocks of the cluster and to the copy engine.
+__device__ __forceinline__ void fence_mbarrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ __forceinline__ void mbarrier_arrive(SharedAddress barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+/// Arrives, and makes the phase wait for `bytes` more bytes from the copy engine.
+__device__ __forceinline__ void mbarrier_arrive_expect_tx(SharedAddress barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
+               : "memory");
+}
+
+/// Arrives at a barrier of any thread block of the cluster; `barrier` comes from map_to_rank. Orders this
+/// thread's accesses within its thread block only: release at cluster scope would be a fence at device scope,
+/// which waits for all global stores in flight. So it may announce that reads of shared memory are done, but
+/// publish no writes.
+__device__ __forceinline__ void mbarrier_arrive_cluster(SharedAddress barrier) {
+  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+/// Waits until the phase of that parity has completed. What the copy engine wrote before completing on the
+/// barrier is then visible, from whichever thread block it came.
+__device__ __forceinline__ void mbarrier_wait(SharedAddress barrier, std::uint32_t parity) {
+  asm volatile(
+      "{\n.reg .pred done;\nWAIT:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra WAIT;\n}" ::"r"(barrier),
+      "r"(parity)
+      : "memory");
+}
+
+// --- named barriers, warpgroup registers, clusters --------------------------------------------------------
+
+__device__ __forceinline__ void named_barrier_sync(int id, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+__device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
+  asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+template <int kRegisters>
+__device__ __forceinline__ void setmaxnreg_dec() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+template <int kRegisters>
+__device__ __forceinline__ void setmaxnreg_inc() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
+/// The address at which thread block `rank` of the cluster has what this one has at `address`.
+__device__ __forceinline__ SharedAddress map_to_rank(SharedAddress address, std::uint32_t rank) {
+  SharedAddress remote;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(address), "r"(rank));
+  return remote;
+}
+
+// --- memory ---------------------------------------------------------------------------------------------
+
+/// Orders this thread's ordinary writes to shared memory before later reads by wgmma and the copy engine.
+__device__ __forceinline__ void fence_proxy_async() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/// Shared memory of this thread block to that of another; completes on a barrier there.
+__device__ __forceinline__ void bulk_copy_to_cluster(SharedAddress destination, SharedAddress source,
+                                                     std::uint32_t bytes, SharedAddress barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          destination),
+      "r"(source), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
+/// Global to shared memory; addresses and size multiples of 16.
+__device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination, const void* source,
+                                                      std::uint32_t bytes, SharedAddress barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          destination),
+      "l"(source), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
+/// A cache policy for lines that are read once: first to leave the L2.
+__device__ __forceinline__ std::uint64_t policy_evict_first() {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+/// A cache policy for lines that should fill up in the L2 before they are written back.
+__device__ __forceinline__ std::uint64_t policy_evict_last() {
+  std::uint64_t policy;
+  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+
+__device__ __forceinline__ float load_global_once(const float* source, std::uint64_t policy) {
+  float value;
+  asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.f32 %0, [%1], %2;"
+               : "=f"(value)
+               : "l"(source), "l"(policy));
+  return value;
+}
+
+__device__ __forceinline__ void store_global(float* destination, float4 v, std::uint64_t policy) {
+  asm volatile("st.global.L2::cache_hint.v4.f32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(destination), "f"(v.x),
+               "f"(v.y), "f"(v.z), "f"(v.w), "l"(policy)
+               : "memory");
+}
+
+__device__ __forceinline__ void store_global(float* destination, float2 v, std::uint64_t policy) {
+  asm volatile("st.global.L2::cache_hint.v2.f32 [%0], {%1, %2}, %3;" ::"l"(destination), "f"(v.x), "f"(v.y),
+               "l"(policy)
+               : "memory");
+}
+
+__device__ __forceinline__ void store_global(float* destination, float v, std::uint64_t policy) {
+  asm volatile("st.global.L2::cache_hint.f32 [%0], %1, %2;" ::"l"(destination), "f"(v), "l"(policy)
+               : "memory");
+}
+
+__device__ __forceinline__ void store_shared(SharedAddress destination, uint4 v) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(destination), "r"(v.x), "r"(v.y), "r"(v.z),
+               "r"(v.w)
+               : "memory");
+}
+
+__device__ __forceinline__ void store_shared(SharedAddress destination, float2 v) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(destination), "f"(v.x), "f"(v.y) : "memory");
+}
+
+__device__ __forceinline__ void store_shared(SharedAddress destination, float v) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(destination), "f"(v) : "memory");
+}
+
+__device__ __forceinline__ float4 load_shared_float4(SharedAddress source) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+               : "r"(source)
+               : "memory");
+  return v;
+}
+
+__device__ __forceinline__ longlong2 load_shared_longlong2(SharedAddress source) {
+  longlong2 v;
+  asm volatile("ld.shared.v2.s64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "r"(source) : "memory");
+  return v;
+}
+
+// --- wgmma
+// --------------------------------------------------------------------------------------------------
+
+/// How wgmma finds core matrices (8 rows of 16 bytes) in shared memory.
+enum class Swizzle : std::uint64_t { none = 0, b128 = 1 };
+
+/// A matrix descriptor. K-major operands: without swizzle `leading_bytes` lies between the two k-halves of a
+/// step and `stride_bytes` between groups of 8 rows; with the 128-byte swizzle only the stride counts.
+__device__ __forceinline__ std::uint64_t matrix_descriptor(SharedAddress address, std::uint32_t leading_bytes,
+                                                           std::uint32_t stride_bytes, Swizzle swizzle) {
+  return std::uint64_t{(address & 0x3FFFFu) >> 4} | std::uint64_t{leading_bytes >> 4} << 16 |
+         std::uint64_t{stride_bytes >> 4} << 32 | static_cast<std::uint64_t>(swizzle) << 62;
+}
+
+/// What moving the start address by `bytes` adds to a descriptor.
+__device__ __forceinline__ constexpr std::uint64_t descriptor_step(std::uint32_t bytes) {
+  return bytes >> 4;
+}
+
+/// Orders register accesses before the warpgroup's next wgmma.
+__device__ __forceinline__ void wgmma_fence() {
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+__device__ __forceinline__ void wgmma_commit_group() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+/// Waits until at most `kPending` groups of this warpgroup are unfinished.
+template <int kPending>
+__device__ __forceinline__ void wgmma_wait_group() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+/// d[64 x kPixels] (+)= a[64 x 16] b[16 x kPixels], fp16 operands K-major in shared memory, fp32 sums.
+template <int kPixels>
+__device__ __forceinline__ void wgmma_m64k16(float (&d)[kPixels / 2], std::uint64_t a, std::uint64_t b,
+                                             bool accumulate) {
+  static_assert(kPixels == 128, "one accumulator shape is wrapped so far");
+  asm volatile(
+      "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, "
+      "accumulate, 1, 1, 0, 0;\n}"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+        "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]),
+        "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]),
+        "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
+        "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]),
+        "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]),
+        "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]),
+        "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]),
+        "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+      : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
+}
+
+// --- special functions: 1 instruction each, subnormals flushed ---------------------------------------------
+
+/// 2^x, relative error below 2^-22.
+__device__ __forceinline__ float ex2_approx(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+/// 1 / x, relative error below 2^-23.
+__device__ __forceinline__ float rcp_approx(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+}  // namespace convmish::ptx

@@ -1,0 +1,177 @@
+// The second pass of the Hopper kernels: outputs that fp16 multiplicands cannot serve, again in fp32.
+//
+// The first pass leaves a flag for every granule of x (some channels of some pixels) in which a value was
+// outside the range where fp16 keeps 11 bits. Here each flagged granule is read again, and the outputs whose
+// window holds a value that rounding to fp16 really costs bits are recomputed from the fp32 tensors. Without
+// flags the pass reads the flags and ends.
+#pragma once
+
+#include "variants/common/hopper_operands.cuh"
+#include "variants/common/mish.hpp"
+
+namespace convmish::hopper {
+
+/// A rectangle of outputs with the flags that concern it. Rows are counted through the batch, h to an image.
+struct OutputUnit {
+  std::int64_t first_row;
+  int first_column;
+  int rows, columns;  // some of the outputs may lie outside of the tensor
+  const std::uint8_t* flags;
+};
+
+/// What flag `i` of a unit covers: all the unit's columns and their halo, of
+struct Granule {
+  int first_row, rows;  // counted from the unit's first row
+  int first_channel, channels;
+};
+
+inline constexpr int kRecomputeThreads = 128;
+inline constexpr int kUnitsPerBlock = 8;  // scanned by one block: enough work to hide its launch
+inline constexpr int kMaxUnitOutputs = 1024;
+inline constexpr int kRecomputePixels =
+    4;  // outputs a thread computes together, to use each weight more than once
+
+struct RecomputeArgs {
+  const float* x;
+  float* y;
+  const float* filter;  // [c][tap][k]
+  const float* bias;
+  int n, c, h, w, k;
+
+  __device__ int p() const { return h - (kFilterSize - 1); }
+  __device__ int q() const { return w - (kFilterSize - 1); }
+};
+
+/// Marks the outputs of `unit` that have a value in `granule` in their window which fp16 cannot hold.
+__device__ inline void scan_granule(const RecomputeArgs& args, const OutputUnit& unit, const Granule& granule,
+                                    std::uint8_t* lost) {
+  const int width = unit.columns + kFilterSize - 1;
+  const std::int64_t plane = std::int64_t{args.h} * args.w;
+  for (int i = threadIdx.x; i < granule.rows * width; i += kRecomputeThreads) {
+    const int row = granule.first_row + i / width, column = i % width;
+    const std::int64_t batch_row = unit.first_row + row;
+    if (batch_row >= std::int64_t{args.n} * args.h || unit.first_column + column >= args.w) continue;
+    const float* const pixel = args.x + batch_row / args.h * args.c * plane + batch_row % args.h * args.w +
+                               unit.first_column + column;
+    bool loses_bits = false;
+    for (int c = granule.first_channel; c < min(granule.first_channel + granule.channels, args.c); ++c)
+      loses_bits |= fp16_loses_bits(pixel[c * plane]);
+    if (!loses_bits) continue;
+    for (int r = 0; r < kFilterSize; ++r)
+      for (int s = 0; s < kFilterSize; ++s)
+        if (r <= row && row - r < unit.rows && s <= column && column - s < unit.columns)
+          lost[(row - r) * unit.columns + column - s] = 1;
+  }
+}
+
+/// Outputs `first` ... of `list`, for every output channel.
+__device__ inline void recompute_outputs(const RecomputeArgs& args, const OutputUnit& unit, const int* list,
+                                         int first, int count) {
+  const std::int64_t plane = std::int64_t{args.h} * args.w;
+  const float* window[kRecomputePixels];
+  std::int64_t out[kRecomputePixels];
+#pragma unroll
+  for (int i = 0; i < kRecomputePixels; ++i) {
+    const int output = list[min(first + i, count - 1)];
+    const std::int64_t batch_row = unit.first_row + output / unit.columns;
+    const std::int64_t image = batch_row / args.h, row = batch_row % args.h;
+    const int column = unit.first_column + output % unit.columns;
+    window[i] = args.x + image * args.c * plane + row * args.w + column;
+    out[i] = (image * args.k * args.p() + row) * args.q() + column;
+  }
+  for (int k = threadIdx.x; k < args.k; k += kRecomputeThreads) {
+    float sum[kRecomputePixels] = {};
+    const float* weight = args.filter + k;
+    for (int c = 0; c < args.c; ++c)
+      for (int r = 0; r < kFilterSize; ++r)
+        for (int s = 0; s < kFilterSize; ++s, weight += args.k)
+#pragma unroll
+          for (int i = 0; i < kRecomputePixels; ++i)
+            sum[i] += __ldg(window[i] + c * plane + r * args.w + s) * __ldg(weight);
+#pragma unroll
+    for (int i = 0; i < kRecomputePixels; ++i)
+      if (first + i < count)
+        args.y[out[i] + std::int64_t{k} * args.p() * args.q()] =
+            convmish::mish_of_mish(sum[i] + args.bias[k]);
+  }
+}
+
+/// `Units` maps the first pass's flags: count(), unit(i), flag_count(), granule(i).
+template <class Units>
+__global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeArgs args, Units units) {
+  __shared__ bool flagged[kUnitsPerBlock];
+  __shared__ std::uint8_t lost[kMaxUnitOutputs];
+  __shared__ int list[kMaxUnitOutputs];
+  __shared__ int list_count;
+  const std::int64_t first_unit = std::int64_t{blockIdx.x} * kUnitsPerBlock;
+  const int unit_count = static_cast<int>(min(std::int64_t{kUnitsPerBlock}, units.count() - first_unit));
+
+  for (int i = threadIdx.x / 32; i < unit_count; i += kRecomputeThreads / 32) {
+    const OutputUnit unit = units.unit(first_unit + i);
+    bool any = false;
+    for (int f = threadIdx.x % 32; f < units.flag_count(); f += 32) any |= unit.flags[f] != 0;
+    any = __any_sync(~0u, any);
+    if (threadIdx.x % 32 == 0) flagged[i] = any;
+  }
+  __syncthreads();
+
+  for (int i = 0; i < unit_count; ++i) {
+    if (!flagged[i]) continue;
+    const OutputUnit unit = units.unit(first_unit + i);
+    for (int o = threadIdx.x; o < unit.rows * unit.columns; o += kRecomputeThreads) lost[o] = 0;
+    if (threadIdx.x == 0) list_count = 0;
+    __syncthreads();
+    for (int f = 0; f < units.flag_count(); ++f)
+      if (unit.flags[f]) scan_granule(args, unit, units.granule(f), lost);
+    __syncthreads();
+    for (int o = threadIdx.x; o < unit.rows * unit.columns; o += kRecomputeThreads) {
+      const std::int64_t batch_row = unit.first_row + o / unit.columns;
+      const bool exists = batch_row < std::int64_t{args.n} * args.h && batch_row % args.h < args.p() &&
+                          unit.first_column + o % unit.columns < args.q();
+      if (lost[o] && exists) list[atomicAdd(&list_count, 1)] = o;
+    }
+    __syncthreads();
+    for (int first = 0; first < list_count; first += kRecomputePixels)
+      recompute_outputs(args, unit, list, first, list_count);
+    __syncthreads();
+  }
+}
+
+template <class Units>
+void recompute(const RecomputeArgs& args, const Units& units, Stream stream) {
+  const std::int64_t blocks = (units.count() + kUnitsPerBlock - 1) / kUnitsPerBlock;
+  recompute_kernel<<<static_cast<unsigned>(blocks), kRecomputeThreads, 0, stream>>>(args, units);
+  CONVMISH_CHECK_CUDA(cudaGetLastError());
+}
+
+/// All outputs of the listed channels: one thread an output, one grid row (in y) a listed channel.
+__global__ void __launch_bounds__(kRecomputeThreads)
+    recompute_channels_kernel(RecomputeArgs args, const int* channels, std::int64_t pixels) {
+  const std::int64_t i = std::int64_t{blockIdx.x} * kRecomputeThreads + threadIdx.x;
+  if (i >= pixels) return;
+  const int k = channels[blockIdx.y];
+  const std::int64_t plane = std::int64_t{args.h} * args.w, out_plane = std::int64_t{args.p()} * args.q();
+  const std::int64_t image = i / out_plane, row = i % out_plane / args.q(), column = i % args.q();
+  const float* const window = args.x + image * args.c * plane + row * args.w + column;
+  const float* weight = args.filter + k;
+  float sum = 0;
+  for (int c = 0; c < args.c; ++c)
+    for (int r = 0; r < kFilterSize; ++r)
+      for (int s = 0; s < kFilterSize; ++s, weight += args.k)
+        sum += __ldg(window + c * plane + r * args.w + s) * __ldg(weight);
+  args.y[(image * args.k + k) * out_plane + row * args.q() + column] =
+      convmish::mish_of_mish(sum + args.bias[k]);
+}
+
+inline void recompute_channels(const RecomputeArgs& args, const int* channels, int count, Stream stream) {
+  constexpr int kGridLimit = 65535;  // of the y dimension
+  const std::int64_t pixels = std::int64_t{args.n} * (args.h - 2) * (args.w - 2);
+  const auto blocks = static_cast<unsigned>((pixels + kRecomputeThreads - 1) / kRecomputeThreads);
+  for (int first = 0; first < count; first += kGridLimit) {
+    const dim3 grid(blocks, static_cast<unsigned>(count - first < kGridLimit ? count - first : kGridLimit));
+    recompute_channels_kernel<<<grid, kRecomputeThreads, 0, stream>>>(args, channels + first, pixels);
+    CONVMISH_CHECK_CUDA(cudaGetLastError());
+  }
+}
+
+}  // namespace convmish::hopper

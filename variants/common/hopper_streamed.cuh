@@ -1,0 +1,425 @@
+// The fused convolution for any number of input channels and any image: filter and input streamed by blocks
+// of 64 input channels, tiles of whole rows.
+//
+// A thread block computes tiles of kM x 64 output channels x `rows` x `columns` outputs. The tile's input,
+// halo included, lies row after row in shared memory, so that an output's position in it counts pixels of the
+// product: filter tap (r, s) is the same run of pixels, r input rows and s pixels farther on. The two last
+// pixels of a row give products that no output needs. Rows are counted through the batch: a tile of small
+// images spans several.
+//
+//   producer, 1 warpgroup    x: global fp32 -> registers -> fp16 -> stage
+//   consumers, 4 warpgroups  each 64 channels x 128 pixels of the tile, all at the same time; one thread of
+//   them
+//                            keeps the ring of filter taps filled, by bulk copies from global memory
+//
+// Who waits for whom:
+//   x_full, filter_full   consumers wait, for the 4 producer warps or the bytes of the copies
+//   x_empty               producer waits, for the 16 consumer warps
+//   filter_empty          the filling thread waits for the 16 consumer warps, two taps after the stage's last
+//   use,
+//                         so hardly ever
+// Stages run on through the tiles: the next tile's operands are loaded during the epilogue.
+#pragma once
+
+#include "variants/common/hopper_mish.cuh"
+#include "variants/common/hopper_operands.cuh"
+#include "variants/common/hopper_recompute.cuh"
+
+namespace convmish::hopper::streamed {
+
+inline constexpr int kConsumers = 4;
+inline constexpr int kWarpsPerGroup = 4;
+inline constexpr int kThreads = 128 * (1 + kConsumers);
+inline constexpr int kProducerRegisters = 64, kConsumerRegisters = 104;
+static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * 128 <= kThreads * 96,
+              "setmaxnreg hands out what the launch allots: 65536 / 640 threads, rounded down to 8");
+
+/// Tile sizes. kM: blocks of 64 output channels; the consumers that this leaves take more pixels.
+template <int kM_>
+struct Config {
+  static constexpr int kM = kM_;
+  static constexpr int kTilePixels = kConsumers / kM * kBlockPixels;
+  // Input pixels of a stage: enough for a halo of two rows at widths up to about a fifth of the tile.
+  static constexpr int kStagePixels = kM == 1 ? 704 : 448;
+  static constexpr int kStages = 2;
+  static constexpr int kTapStages = kM == 1 ? 5 : 6;
+  static constexpr int kTapStageBytes = kM * kTapBytes;
+  static constexpr int kPlaneBytes = kStagePixels * kGranuleBytes;
+};
+
+template <class C>
+struct SharedStorage {
+  // A product's unneeded pixels are read past a plane, and past the last stage: from the filter.
+  alignas(128) __half x[C::kStages][kPlanes][C::kStagePixels][kPlaneChannels];
+  alignas(1024) __half filter[C::kTapStages][C::kM][kBlockK][kBlockC];
+  std::int64_t x_offset[C::kStagePixels];  // of a stage's pixels from x, in channel 0; < 0: none
+  alignas(16)
+      std::int64_t y_offset[kConsumers][kBlockPixels];  // of a tile's pixels from y, in channel 0; < 0: none
+  std::uint64_t x_full[C::kStages], x_empty[C::kStages];
+  std::uint64_t filter_full[C::kTapStages], filter_empty[C::kTapStages];
+  // At most: the tile, from a start 2 input rows and 2 pixels on. A stage holds 3 input rows at least.
+  static_assert((C::kTilePixels + C::kStagePixels * 2 / 3 + 2) * kGranuleBytes <=
+                C::kTapStages * C::kTapStageBytes);
+};
+static_assert(sizeof(SharedStorage<Config<1>>) <= 232448 && sizeof(SharedStorage<Config<2>>) <= 232448,
+              "232448 B: sm_90 opt-in limit");
+
+/// The kernel's arguments and the one place where it is decided who computes what.
+struct Args {
+  const float* x;
+  float* y;
+  const uint4* filter;          // repacked
+  const ChannelAffine* affine;  // by output channel, padded to 128
+  std::uint8_t* raised;         // [unit][input block][producer warp]: the range guard's flags
+  int n, c, h, w, k, p, q;
+  int rows, columns;       // outputs of a unit: a tile's place, whatever its channels
+  int strips;              // units side by side
+  std::int64_t row_units;  // units one below the other
+  int k_tiles;             // tiles of a unit
+
+  CONVMISH_HD int stage_columns() const { return columns + kFilterSize - 1; }
+  CONVMISH_HD std::int64_t units() const { return row_units * strips; }
+  CONVMISH_HD std::int64_t tiles() const { return units() * k_tiles; }
+};
+
+/// What the range guard's flags mean, for the second pass.
+struct Units {
+  Args args;
+
+  CONVMISH_HD std::int64_t count() const { return args.units(); }
+  __device__ int flag_count() const { return input_blocks(args.c) * kWarpsPerGroup; }
+  __device__ OutputUnit unit(std::int64_t i) const {
+    return {.first_row = i / args.strips * args.rows,
+            .first_column = static_cast<int>(i % args.strips) * args.columns,
+            .rows = args.rows,
+            .columns = args.columns,
+            .flags = args.raised + i * flag_count()};
+  }
+  __device__ Granule granule(int flag) const {
+    constexpr int kChannels = kBlockC / kWarpsPerGroup;
+    return {.first_row = 0,
+            .rows = args.rows + kFilterSize - 1,
+            .first_channel = flag * kChannels,
+            .channels = kChannels};
+  }
+};
+
+struct TilePlace {
+  std::int64_t unit, first_row;  // rows counted through the batch
+  int first_column, k_tile;
+
+  __device__ TilePlace(const Args& args, std::int64_t tile) {
+    unit = tile / args.k_tiles;  // a unit's tiles are neighbours in time: its input stays in the L2
+    k_tile = static_cast<int>(tile % args.k_tiles);
+    first_row = unit / args.strips * args.rows;
+    first_column = static_cast<int>(unit % args.strips) * args.columns;
+  }
+};
+
+/// A place in a ring of kDepth stages and the parity of the pass through it.
+template <int kDepth>
+struct StageCursor {
+  int stage = 0;
+  std::uint32_t parity = 0;
+
+  __device__ __forceinline__ void advance() {
+    if (++stage == kDepth) stage = 0, parity ^= 1;
+  }
+};
+
+// --- producer
+// -----------------------------------------------------------------------------------------------------
+
+inline constexpr int kBatchGranules = 4;  // granules a lane loads at a time: 32 loads in flight
+inline constexpr int kBatchPixels = 32 * kBatchGranules;
+inline constexpr int kPlanesPerWarp = kPlanes / kWarpsPerGroup;
+inline constexpr int kProducerBarrier = 1;  // named barrier; 0 is __syncthreads
+inline constexpr int kConsumerBarrier = 2;  // 2 ... 5, one a consumer
+
+using Batch = float[kBatchGranules][kPlaneChannels];
+
+/// Where the pixels of a tile's input are in x.
+template <class C>
+__device__ __forceinline__ void locate_input(const Args& args, SharedStorage<C>& shared,
+                                             const TilePlace& place) {
+  const int stage_columns = args.stage_columns();
+  for (int i = threadIdx.x % 128; i < C::kStagePixels; i += 128) {
+    const int row = i / stage_columns, column = place.first_column + i % stage_columns;
+    const std::int64_t batch_row = place.first_row + row, image = batch_row / args.h;
+    const bool exists = row < args.rows + kFilterSize - 1 && image < args.n && column < args.w;
+    shared.x_offset[i] =
+        exists ? (image * args.c * args.h + batch_row % args.h) * args.w + column : std::int64_t{-1};
+  }
+}
+
+template <class C>
+__device__ __forceinline__ void produce(const Args& args, SharedStorage<C>& shared, int warp) {
+  const int lane = threadIdx.x % 32;
+  const int c_blocks = input_blocks(args.c);
+  const int stage_pixels = (args.rows + kFilterSize - 1) * args.stage_columns();
+  const int plane_batches = (stage_pixels + kBatchPixels - 1) / kBatchPixels;
+  const std::int64_t channel_stride = std::int64_t{args.h} * args.w;
+  const std::uint64_t policy =
+      ptx::policy_evict_last();  // a unit's other tiles and its neighbours read it again
+
+  const auto load = [&](Batch& batch, int c_block, int plane, int first_pixel) {
+    const int first_channel = c_block * kBlockC + plane * kPlaneChannels;
+#pragma unroll
+    for (int i = 0; i < kBatchGranules; ++i) {
+      const int pixel = first_pixel + 32 * i + lane;
+      const std::int64_t offset = pixel < stage_pixels ? shared.x_offset[pixel] : -1;
+      const float* source = args.x + offset + first_channel * channel_stride;
+#pragma unroll
+      for (int c = 0; c < kPlaneChannels; ++c) {
+        batch[i][c] =
+            offset >= 0 && first_channel + c < args.c ? ptx::load_global_once(source, policy) : 0.0f;
+        source += channel_stride;
+      }
+    }
+  };
+
+  StageCursor<C::kStages> cursor;
+  for (std::int64_t tile = blockIdx.x; tile < args.tiles(); tile += gridDim.x) {
+    const TilePlace place(args, tile);
+    ptx::named_barrier_sync(kProducerBarrier, 128);  // the last tile's offsets have been read
+    locate_input(args, shared, place);
+    ptx::named_barrier_sync(kProducerBarrier, 128);
+
+    Batch batch;
+    load(batch, 0, warp * kPlanesPerWarp, 0);
+    for (int c_block = 0; c_block < c_blocks; ++c_block) {
+      RangeGuard guard;
+      for (int i = 0; i < kPlanesPerWarp * plane_batches; ++i) {
+        uint4 granules[kBatchGranules];
+#pragma unroll
+        for (int g = 0; g < kBatchGranules; ++g) {
+#pragma unroll
+          for (int c = 0; c < kPlaneChannels; ++c) guard.see(batch[g][c]);
+          granules[g] = convert_granule(batch[g]);
+          asm volatile(""
+                       : "+r"(granules[g].x), "+r"(granules[g].y), "+r"(granules[g].z), "+r"(granules[g].w));
+        }
+        const int plane = warp * kPlanesPerWarp + i / plane_batches;
+        const int first_pixel = i % plane_batches * kBatchPixels;
+        {  // the next batch's loads go out before this one is stored
+          const bool last = i + 1 == kPlanesPerWarp * plane_batches;
+          const int next = last ? 0 : i + 1;
+          if (!last || c_block + 1 < c_blocks)
+            load(batch, c_block + last, warp * kPlanesPerWarp + next / plane_batches,
+                 next % plane_batches * kBatchPixels);
+        }
+        if (i == 0) ptx::mbarrier_wait(ptx::shared_address(&shared.x_empty[cursor.stage]), cursor.parity ^ 1);
+#pragma unroll
+        for (int g = 0; g < kBatchGranules; ++g) {
+          const int pixel = first_pixel + 32 * g + lane;
+          if (pixel < C::kStagePixels)
+            ptx::store_shared(ptx::shared_address(shared.x[cursor.stage][plane][pixel]), granules[g]);
+        }
+      }
+      const bool raised = __any_sync(~0u, guard.raised());
+      ptx::fence_proxy_async();
+      __syncwarp();
+      if (lane == 0) {
+        ptx::mbarrier_arrive(ptx::shared_address(&shared.x_full[cursor.stage]));
+        args.raised[(place.unit * c_blocks + c_block) * kWarpsPerGroup + warp] = raised;
+      }
+      cursor.advance();
+    }
+  }
+}
+
+// --- consumers
+// ----------------------------------------------------------------------------------------------------------
+
+/// The filter taps of this thread block's tiles, in the order of their use, into the ring of stages. One
+/// elected thread does it; for the others there is nothing to fetch.
+template <class C>
+class FilterStream {
+ public:
+  __device__ FilterStream(const Args& args, SharedStorage<C>& shared, bool elected)
+      : args_(args), shared_(shared) {
+    block_bytes_ = std::int64_t{input_blocks(args.c)} * kTaps * kTapBytes;
+    open_tile(elected ? blockIdx.x : args.tiles());
+    for (int i = 0; i < C::kTapStages - kLag; ++i) fetch();
+  }
+
+  /// Fetches the next tap, once the tap that its stage held has been used; called once a tap used.
+  __device__ __forceinline__ void fetch() {
+    if (tile_ >= args_.tiles()) return;
+    const ptx::SharedAddress full = ptx::shared_address(&shared_.filter_full[at_.stage]);
+    ptx::mbarrier_wait(ptx::shared_address(&shared_.filter_empty[at_.stage]), at_.parity ^ 1);
+    ptx::mbarrier_arrive_expect_tx(full, C::kTapStageBytes);
+#pragma unroll
+    for (int m = 0; m < C::kM; ++m)
+      ptx::bulk_copy_from_global(ptx::shared_address(shared_.filter[at_.stage][m]),
+                                 source_ + m * block_bytes_, kTapBytes, full);
+    at_.advance();
+    source_ += kTapBytes;
+    if (source_ == tile_end_) open_tile(tile_ + gridDim.x);
+  }
+
+ private:
+  static constexpr int kLag = 2;  // taps between a stage's last use and its refill
+
+  __device__ void open_tile(std::int64_t tile) {
+    tile_ = tile;
+    const int k_tile = static_cast<int>(tile % args_.k_tiles);
+    source_ = reinterpret_cast<const char*>(args_.filter) + k_tile * C::kM * block_bytes_;
+    tile_end_ = source_ + block_bytes_;
+  }
+
+  const Args& args_;
+  SharedStorage<C>& shared_;
+  std::int64_t block_bytes_, tile_;
+  const char *source_, *tile_end_;
+  StageCursor<C::kTapStages> at_;
+};
+
+template <class C>
+struct ConsumerCursors {
+  StageCursor<C::kStages> x;
+  StageCursor<C::kTapStages> filter;
+};
+
+/// sums = filter x input over all input blocks and taps.
+template <class C>
+__device__ __forceinline__ void mma_stage(Accumulator& sums, const Args& args, SharedStorage<C>& shared,
+                                          ConsumerCursors<C>& at, FilterStream<C>& stream, int m,
+                                          int first_pixel) {
+  const int c_blocks = input_blocks(args.c);
+  const bool elected = threadIdx.x % 32 == 0;
+  const std::uint64_t row_step = ptx::descriptor_step(args.stage_columns() * kGranuleBytes);
+  int unreleased_tap = -1, unreleased_x = -1;  // stages of the tap before, which may still be read
+  const auto release = [&] {
+    if (elected && unreleased_tap >= 0)
+      ptx::mbarrier_arrive(ptx::shared_address(&shared.filter_empty[unreleased_tap]));
+    if (elected && unreleased_x >= 0)
+      ptx::mbarrier_arrive(ptx::shared_address(&shared.x_empty[unreleased_x]));
+  };
+#pragma unroll 1
+  for (int c_block = 0; c_block < c_blocks; ++c_block) {
+    ptx::mbarrier_wait(ptx::shared_address(&shared.x_full[at.x.stage]), at.x.parity);
+    std::uint64_t row_pixels = pixel_descriptor(
+        ptx::shared_address(shared.x[at.x.stage]) + first_pixel * kGranuleBytes, C::kPlaneBytes);
+#pragma unroll 1
+    for (int r = 0; r < kFilterSize; ++r, row_pixels += row_step) {
+#pragma unroll
+      for (int s = 0; s < kFilterSize; ++s) {
+        ptx::mbarrier_wait(ptx::shared_address(&shared.filter_full[at.filter.stage]), at.filter.parity);
+        ptx::wgmma_fence();
+        mma_tap(sums, filter_descriptor(ptx::shared_address(shared.filter[at.filter.stage][m])),
+                row_pixels + ptx::descriptor_step(s * kGranuleBytes), C::kPlaneBytes,
+                c_block == 0 && r == 0 && s == 0);
+        ptx::wgmma_commit_group();
+        ptx::wgmma_wait_group<1>();
+        release();
+        stream.fetch();
+        unreleased_tap = at.filter.stage;
+        unreleased_x = r == kFilterSize - 1 && s == kFilterSize - 1 ? at.x.stage : -1;
+        at.filter.advance();
+      }
+    }
+    at.x.advance();
+  }
+  ptx::wgmma_wait_group<0>();
+  release();
+}
+
+/// Where the pixels of a consumer's share of a tile are in y.
+template <class C>
+__device__ __forceinline__ void locate_output(const Args& args, SharedStorage<C>& shared,
+                                              const TilePlace& place, int consumer, int first_pixel) {
+  const int thread = threadIdx.x % 128, pixel = first_pixel + thread;
+  const int row = pixel / args.stage_columns(), column = pixel % args.stage_columns();
+  const std::int64_t batch_row = place.first_row + row, image = batch_row / args.h, p = batch_row % args.h;
+  const int q = place.first_column + column;
+  const bool exists = row < args.rows && column < args.columns && q < args.q && p < args.p && image < args.n;
+  ptx::named_barrier_sync(kConsumerBarrier + consumer, 128);  // the last tile's offsets have been read
+  shared.y_offset[consumer][thread] = exists ? (image * args.k * args.p + p) * args.q + q : std::int64_t{-1};
+  ptx::named_barrier_sync(kConsumerBarrier + consumer, 128);
+}
+
+/// Bias, Mish, Mish and stores, two neighbouring pixels at a time. What the L2 gets of a row is complete only
+/// when the neighbouring lanes and tiles have stored theirs; it has the time, for these are the cases with
+/// much arithmetic to an output, or few outputs.
+template <class C>
+__device__ __forceinline__ void store_tile(const Args& args, SharedStorage<C>& shared, Accumulator& sums,
+                                           int k_first, const ChannelAffine (&affine)[2], int consumer) {
+  const int lane = threadIdx.x % 32;
+  const std::int64_t plane = std::int64_t{args.p} * args.q;
+  const bool pairs = args.q % 2 == 0 && args.columns % 2 == 0;  // so both exist or neither, 8-byte aligned
+  const bool live[2] = {k_first < args.k, k_first + 8 < args.k};
+  float* const first_out = args.y + k_first * plane;
+  const std::uint64_t policy = ptx::policy_evict_last();
+  constexpr int kGroup = 2;  // fragments that go through the activation together
+#pragma unroll
+  for (int first = 0; first < kBlockPixels / 8; first += kGroup) {
+    float v[4 * kGroup];
+#pragma unroll
+    for (int i = 0; i < 4 * kGroup; ++i)
+      v[i] = __fmaf_rn(sums[4 * first + i], affine[i / 2 % 2].scale, affine[i / 2 % 2].bias);
+    mish_of_mish(v);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) {
+      const longlong2 offsets = ptx::load_shared_longlong2(
+          ptx::shared_address(&shared.y_offset[consumer][(first + j) * 8 + 2 * (lane % 4)]));
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float* const pair = v + 4 * j + 2 * half;
+        float* const out = first_out + 8 * half * plane;
+        const bool first_live = live[half] && offsets.x >= 0, second_live = live[half] && offsets.y >= 0;
+        if (first_live && pairs) ptx::store_global(out + offsets.x, make_float2(pair[0], pair[1]), policy);
+        if (first_live && !pairs) ptx::store_global(out + offsets.x, pair[0], policy);
+        if (second_live && !pairs) ptx::store_global(out + offsets.y, pair[1], policy);
+      }
+    }
+  }
+}
+
+template <class C>
+__device__ __forceinline__ void consume(const Args& args, SharedStorage<C>& shared, int consumer, int warp) {
+  const int m = consumer % C::kM, first_pixel = consumer / C::kM * kBlockPixels;
+  ConsumerCursors<C> cursors;
+  FilterStream<C> filter_stream(args, shared, consumer == 0 && threadIdx.x % 128 == 0);
+  for (std::int64_t tile = blockIdx.x; tile < args.tiles(); tile += gridDim.x) {
+    const TilePlace place(args, tile);
+    const int k_first = (place.k_tile * C::kM + m) * kBlockK + 16 * warp + threadIdx.x % 32 / 4;
+    locate_output(args, shared, place, consumer, first_pixel);
+    Accumulator sums;
+    mma_stage(sums, args, shared, cursors, filter_stream, m, first_pixel);
+    const ChannelAffine affine[2] = {args.affine[k_first], args.affine[k_first + 8]};
+    store_tile(args, shared, sums, k_first, affine, consumer);
+  }
+}
+
+template <class C>
+__global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Args args) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  SharedStorage<C>& shared = *reinterpret_cast<SharedStorage<C>*>(memory);
+  // By shuffle, so that the compiler knows them to be uniform: a divergent role would serialise wgmma.
+  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  const int warp = __shfl_sync(~0u, threadIdx.x % 128 / 32, 0);
+
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < C::kStages; ++i) {
+      ptx::mbarrier_init(ptx::shared_address(&shared.x_full[i]), kWarpsPerGroup);
+      ptx::mbarrier_init(ptx::shared_address(&shared.x_empty[i]), kConsumers * kWarpsPerGroup);
+    }
+    for (int i = 0; i < C::kTapStages; ++i) {
+      ptx::mbarrier_init(ptx::shared_address(&shared.filter_full[i]), 1);
+      ptx::mbarrier_init(ptx::shared_address(&shared.filter_empty[i]), kConsumers * kWarpsPerGroup);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();
+
+  if (group == 0) {
+    ptx::setmaxnreg_dec<kProducerRegisters>();
+    produce(args, shared, warp);
+  } else {
+    ptx::setmaxnreg_inc<kConsumerRegisters>();
+    consume(args, shared, group - 1, warp);
+  }
+}
+
+}  // namespace convmish::hopper::streamed
