@@ -16,6 +16,7 @@ test_preset() {
   local preset=$1 results=$root/build/$1/junit.xml
   echo "== $preset"
   if ! (build_preset "$preset"); then
+    failed=$((failed + 1))  # a preset that does not build counts as one failure
     status=4
     return
   fi
