@@ -92,6 +92,7 @@ void reference_row(const Comparison& c, std::int64_t n, std::int64_t k, std::int
   const Shape& shape = c.shape;
   const Strides xs = x_strides(c.layout, shape), ws = filter_strides(c.layout, shape);
   const auto columns = shape.q();
+  const bool may_overflow = c.rule.overflowing_multiplicand < HUGE_VAL;
   std::fill_n(z, columns, 0.0);
   std::fill_n(s, columns, 0.0);
   if (q) std::fill_n(q, columns, 0.0);
@@ -106,6 +107,10 @@ void reference_row(const Comparison& c, std::int64_t n, std::int64_t k, std::int
           s[i] += std::fabs(product);
           if (q) q[i] += product * product;
         }
+        if (!may_overflow) continue;
+        for (std::int64_t i = 0; i < columns; ++i)
+          if (c.rule.overflows(w) || c.rule.overflows(static_cast<double>(row[(i + t) * xs.column])))
+            s[i] = NAN;
       }
     }
   const double bias = static_cast<double>(c.bias[k]);

@@ -76,19 +76,24 @@ __global__ void __launch_bounds__(kThreads)
 
   double z[kPerThread][kPerThread] = {}, s[kPerThread][kPerThread] = {}, squares[kPerThread][kPerThread] = {};
   for (std::int64_t c0 = 0; c0 < shape.c; c0 += kTileC) {
+    bool overflow = false;
     __syncthreads();
     for (int i = threadIdx.x; i < kTileC * kHaloRows * kHaloColumns; i += kThreads) {
       const int c = i / (kHaloRows * kHaloColumns), r = i / kHaloColumns % kHaloRows, col = i % kHaloColumns;
       const bool inside = c0 + c < shape.c && p0 + r < shape.h && q0 + col < shape.w;
-      tile_x[c][r][col] = inside ? double{in.x[xs.offset(n, c0 + c, p0 + r, q0 + col)]} : 0.0;
+      const double value = inside ? double{in.x[xs.offset(n, c0 + c, p0 + r, q0 + col)]} : 0.0;
+      overflow |= in.rule.overflows(value);
+      tile_x[c][r][col] = value;
     }
     for (int i = threadIdx.x; i < kTileC * kTaps * kTileK; i += kThreads) {
       const int c = i / (kTaps * kTileK), tap = i / kTileK % kTaps, k = i % kTileK;
       const bool inside = c0 + c < shape.c && k0 + k < shape.k;
-      tile_w[c][tap][k] =
+      const double value =
           inside ? double{in.filter[ws.offset(k0 + k, c0 + c, tap / kFilterSize, tap % kFilterSize)]} : 0.0;
+      overflow |= in.rule.overflows(value);
+      tile_w[c][tap][k] = value;
     }
-    __syncthreads();
+    const bool any_overflow = __syncthreads_or(overflow);
     // Channels past the last would add 0 * 0 only: but stop there, they cost as much as real ones.
     const int channels = shape.c - c0 < kTileC ? static_cast<int>(shape.c - c0) : kTileC;
     for (int c = 0; c < channels; ++c)
@@ -108,6 +113,7 @@ __global__ void __launch_bounds__(kThreads)
               z[a][b] += product;
               s[a][b] += fabs(product);
               if constexpr (kWithQ) squares[a][b] = fma(product, product, squares[a][b]);
+              if (any_overflow && (in.rule.overflows(xv[b + t]) || in.rule.overflows(w))) s[a][b] = NAN;
             }
           }
       }

@@ -28,6 +28,7 @@ struct ReferenceIn {
   const float* x = nullptr;
   const float* filter = nullptr;
   const float* bias = nullptr;
+  AcceptanceRule rule;  // says which multiplicands overflow in the class; s is NaN where one takes part
 };
 
 /// What the comparison of one chunk adds to: one accumulator a block, and a histogram of ratios.

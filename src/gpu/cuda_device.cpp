@@ -221,7 +221,7 @@ ErrorSummary CudaDevice::compare(const Comparison& c, std::span<ReferencePoint> 
   if (shape.q() > kChunkOutputs) throw Unsupported("rows longer than 2^24 outputs cannot be verified");
   const gpu::ReferenceOut reference{scratch, scratch + kChunkOutputs,
                                     c.fingerprint ? scratch + 2 * kChunkOutputs : nullptr};
-  const gpu::ReferenceIn in{shape, c.layout, c.x, c.filter, c.bias};
+  const gpu::ReferenceIn in{shape, c.layout, c.x, c.filter, c.bias, c.rule};
   auto* const largest_s =
       c.algorithm == Algorithm::transform ? static_cast<double*>(largest.data()) : nullptr;
 

@@ -17,7 +17,9 @@ const AcceptanceRule kTf32 = acceptance_rule(MathClass::tf32, kShape, false);
 const AcceptanceRule kExact = acceptance_rule(MathClass::fp32, kShape, true);
 
 // x tanh(softplus(x)) in long double, by another route than the code under test.
-double mish_by_definition(long double x) { return static_cast<double>(x * std::tanh(std::log1p(std::exp(x)))); }
+double mish_by_definition(long double x) {
+  return static_cast<double>(x * std::tanh(std::log1p(std::exp(x))));
+}
 
 TEST(Mish64, AgreesWithItsDefinition) {
   for (double x = -700; x < 700; x += 0.37) {
@@ -100,6 +102,16 @@ TEST(Judge, AsksForTheReferencesKindWhereItIsNotFinite) {
 TEST(Judge, AsksForNothingDefiniteWherePartialSumsMayOverflow) {
   const double s = 2.0 * static_cast<double>(std::numeric_limits<float>::max());
   for (const double y : {kInf, kNan, 1.0}) EXPECT_TRUE(judge(y, 1.0, s, kFp32).right);
+}
+
+TEST(Judge, AsksForNothingDefiniteWhereAMultiplicandOverflowsInItsClass) {
+  for (const double y : {kInf, kNan, 1.0}) EXPECT_TRUE(judge(y, 1.0, kNan, kTf32).right);
+  EXPECT_FALSE(judge(1.0, kNan, kNan, kTf32).right) << "a NaN among the inputs stays one";
+  const double largest = static_cast<double>(std::numeric_limits<float>::max());
+  EXPECT_TRUE(kTf32.overflows(largest));
+  EXPECT_FALSE(kTf32.overflows(static_cast<double>(0x1.ffdp127f)));
+  EXPECT_FALSE(kTf32.overflows(kInf)) << "an infinity does not become one by rounding";
+  EXPECT_FALSE(kFp32.overflows(largest));
 }
 
 TEST(Judge, TellsWhereZeroWouldPass) {

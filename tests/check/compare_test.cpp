@@ -15,6 +15,7 @@ namespace {
 constexpr Shape kShape{.n = 2, .c = 12, .h = 11, .w = 14, .k = 6};
 
 float to_tf32(float value) {
+  if (!std::isfinite(value)) return value;
   std::uint32_t b;
   std::memcpy(&b, &value, sizeof b);
   return float_from_bits((b + 0x0fffu + (b >> 13 & 1)) & ~0x1fffu);
@@ -29,7 +30,9 @@ float to_bf16(float value) {
   std::memcpy(&b, &value, sizeof b);
   return float_from_bits((b + 0x7fffu + (b >> 16 & 1)) & ~0xffffu);
 }
-float as_is(float value) { return value; }
+float as_is(float value) {
+  return value;
+}
 
 struct Case {
   Case(Fill fill, Layout in_layout, const Shape& of = kShape)
@@ -97,8 +100,9 @@ TEST_P(HonestResult, Passes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryFill, HonestResult,
-                         testing::Combine(testing::Values(Fill::kernelbench, Fill::normal, Fill::positive, Fill::wide,
-                                                          Fill::tails, Fill::exact, Fill::delta, Fill::special),
+                         testing::Combine(testing::Values(Fill::kernelbench, Fill::normal, Fill::positive,
+                                                          Fill::wide, Fill::tails, Fill::exact, Fill::delta,
+                                                          Fill::special),
                                           testing::Values(Layout::nchw, Layout::nhwc)),
                          [](const auto& info) {
                            return std::string(to_string(std::get<0>(info.param))) + "_" +
@@ -137,6 +141,14 @@ TEST(Compare, NamesTheArithmeticByItsFingerprint) {
   EXPECT_EQ(c.compare().consistent_with, "bf16");
 }
 
+TEST(Compare, LetsTheLargestFloatsRoundToInfinityInTf32Only) {
+  Case c(Fill::special, Layout::nchw, {.n = 2, .c = 32, .h = 16, .w = 16, .k = 8});
+  c.compute(to_tf32);  // FLT_MAX becomes an infinity
+  EXPECT_EQ(c.compare(MathClass::tf32).wrong, 0);
+  EXPECT_GT(c.compare(MathClass::fp32).wrong, 0);
+  EXPECT_LT(c.compare(MathClass::tf32).zero_accepted_share, 0.9);
+}
+
 TEST(Compare, RejectsAFlushedTailOnTails) {
   Case c(Fill::tails, Layout::nchw);
   c.compute();
@@ -148,8 +160,8 @@ TEST(Compare, RejectsAFlushedTailOnTails) {
 TEST(Compare, SamplesCarryTheReference) {
   Case c(Fill::kernelbench, Layout::nhwc);
   c.compute();
-  std::vector<ReferencePoint> samples{{.index = 0}, {.index = 1000}, {.index = 1000},
-                                      {.index = c.shape.y_elements() - 1}};
+  std::vector<ReferencePoint> samples{
+      {.index = 0}, {.index = 1000}, {.index = 1000}, {.index = c.shape.y_elements() - 1}};
   c.compare(MathClass::fp32, samples);
   for (const ReferencePoint& sample : samples) {
     EXPECT_NEAR(static_cast<double>(sample.y), activation64(sample.z), 1e-5);
@@ -161,7 +173,8 @@ TEST(Compare, SamplesCarryTheReference) {
 TEST(Compare, TransformIsJudgedByTheImagesLargestSum) {
   // One channel is loud: an error that its sums allow is allowed anywhere in the image, not in the other.
   Case c(Fill::normal, Layout::nchw);
-  for (std::int64_t i = 0; i < c.shape.c * c.shape.h; ++i) c.x()[i * c.shape.w] *= i < c.shape.h ? 1e5f : 1.0f;
+  for (std::int64_t i = 0; i < c.shape.c * c.shape.h; ++i)
+    c.x()[i * c.shape.w] *= i < c.shape.h ? 1e5f : 1.0f;
   c.compute();
   c.y_at(0, 3, 5, 9) += 2e-3f;
   Comparison comparison{.shape = c.shape,

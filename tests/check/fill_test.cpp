@@ -113,7 +113,8 @@ TEST(Fill, DeltaIsADenseGridOfFiniteFloatsAndACopyingFilter) {
   for (std::int64_t k = 0; k < shape.k; ++k)
     for (std::int64_t c = 0; c < shape.c; ++c)
       for (int tap = 0; tap < kTaps; ++tap)
-        EXPECT_EQ(draw(spec, Tensor::filter, (k * shape.c + c) * kTaps + tap), c == k % shape.c && tap == 4 ? 1 : 0);
+        EXPECT_EQ(draw(spec, Tensor::filter, (k * shape.c + c) * kTaps + tap),
+                  c == k % shape.c && tap == 4 ? 1 : 0);
 }
 
 }  // namespace
