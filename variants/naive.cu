@@ -71,6 +71,7 @@ const RegisterVariant registered{{
     .device = kKernelDevice,
     .math = MathClass::fp32,
     .pipe = Pipe::ffma,
+    .emulated = kKernelEmulated,
     .prepare = prepare,
 }};
 

@@ -158,7 +158,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
   }
   saved.finish(report);
 
-  fmt::print("\n{}\n", summary_line(report.cases, style));
+  fmt::print("\n{}\n{}\n", table_legend(style), summary_line(report.cases, style));
   return exit_code(report.cases);
 }
 

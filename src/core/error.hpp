@@ -17,7 +17,9 @@ enum class ExitCode : int {
   environment = 4,  // no usable device, or the machine misbehaves
   crashed = 5,      // a variant crashed or timed out
 };
-constexpr ExitCode worse(ExitCode a, ExitCode b) { return static_cast<int>(a) > static_cast<int>(b) ? a : b; }
+constexpr ExitCode worse(ExitCode a, ExitCode b) {
+  return static_cast<int>(a) > static_cast<int>(b) ? a : b;
+}
 
 /// The user asked for something that cannot be: exit 3.
 struct InputError : std::runtime_error {

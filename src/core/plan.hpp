@@ -23,8 +23,9 @@ inline constexpr int kMaxSamples = 1'000'000;
 inline constexpr std::string_view kDefaultBaseline = "cudnn_unfused";
 
 struct TimingOptions {
-  double min_time_s = 0.1;       // time at least this long a variant and shape
-  double max_time_s = 2.0;       // and stop here even when the interval is still wide
+  double min_time_s = 0.1;  // sum of a variant's samples on one shape, at least
+  double max_time_s =
+      2.0;  // all told, with what surrounds a sample: stop here even when the interval is wide
   double ci_half_width = 0.005;  // stop rule: half width of the median's 95 % interval, relative
   std::optional<int> samples;    // a fixed count instead of the stop rule
 };

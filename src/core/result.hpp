@@ -24,12 +24,12 @@ struct OutputAt {
 /// The comparison of one output tensor with the float64 reference.
 struct ErrorSummary {
   std::int64_t compared = 0;
-  std::int64_t wrong = 0;             // outputs that the acceptance rule rejects
-  std::int64_t nan_outputs = 0;       // NaN where the reference is not
-  double worst_ratio = 0;             // error / allowed error; the rule is kept where <= 1
-  double p999_ratio = 0;              // 99.9 % of the outputs stay at or below this
+  std::int64_t wrong = 0;        // outputs that the acceptance rule rejects
+  std::int64_t nan_outputs = 0;  // NaN where the reference is not
+  double worst_ratio = 0;        // error / allowed error; the rule is kept where <= 1
+  double p999_ratio = 0;         // 99.9 % of the outputs stay at or below this
   double max_abs = 0;
-  double max_rel = 0;                 // over outputs with |expected| >= FLT_MIN
+  double max_rel = 0;  // over outputs with |expected| >= FLT_MIN
   double max_ulp = 0;
   double relative_frobenius = 0;      // |y - f(z)|_F / |f(z)|_F
   std::optional<double> fingerprint;  // R, where the fill is `normal`
@@ -54,8 +54,8 @@ struct FillResult {
 struct TimeSummary {
   double median = 0, mean = 0, min = 0, p5 = 0, p95 = 0, stddev = 0;
   std::optional<std::array<double, 2>> ci95;  // of the median; absent below six samples
-  bool converged = false;        // the interval reached the asked width before the time limit
-  std::vector<double> samples;   // in launch order
+  bool converged = false;                     // the interval reached the asked width before the time limit
+  std::vector<double> samples;                // in launch order
 };
 
 /// One variant on one shape on one device.
@@ -71,17 +71,17 @@ struct CaseResult {
   Verdict verdict = Verdict::passed;
   std::string reason;
   std::string detail;
-  std::vector<FillResult> checks;       // empty when not checked
-  std::optional<TimeSummary> time_ms;   // absent when not timed
+  std::vector<FillResult> checks;      // empty when not checked
+  std::optional<TimeSummary> time_ms;  // absent when not timed
   std::optional<double> floor_ms, percent_of_floor;
-  std::string binding_ceiling;          // empty where no floor is known
-  std::optional<double> speedup;        // against the baseline variant of the same class
+  std::string binding_ceiling;    // empty where no floor is known
+  std::optional<double> speedup;  // against the baseline variant of the same class
   std::optional<double> prepare_ms;
   std::optional<std::int64_t> workspace_bytes, plan_bytes;
   std::optional<LaunchGeometry> launch;
   Algorithm algorithm = Algorithm::direct;
-  std::string note;                     // what the plan chose
-  std::string repeat;                   // the command line that repeats this case
+  std::string note;    // what the plan chose
+  std::string repeat;  // the command line that repeats this case
 };
 
 /// The machine, as far as a reader of the report needs it to believe or repeat a figure. Empty: not known.

@@ -89,6 +89,7 @@ class ShapeRun {
       progress_(variant, {Step::Kind::check, fill});
       if (!output) output.emplace(device_, shape);
       PreparedVariant prepared(device_, variant, inputs, *output);
+      if (!result.prepare_ms) describe_plan(prepared, result);  // of the first fill: all of its images
       adopt(result, verify(device_, prepared, inputs, *output));
     });
   }
@@ -106,7 +107,7 @@ class ShapeRun {
       prepared.push_back(std::make_unique<PreparedVariant>(device_, variant, inputs, *output));
       other_inputs.x(variant.layout);
       timed.push_back(&result);
-      describe_plan(*prepared.back(), result);
+      if (!result.prepare_ms) describe_plan(*prepared.back(), result);
     });
 
     std::vector<PreparedVariant*> running;
@@ -177,7 +178,8 @@ class ShapeRun {
 }  // namespace
 
 std::vector<CaseResult> run_shape(Device& device, const std::vector<const Variant*>& variants,
-                                  const Shape& shape, const RunnerOptions& options, const Progress& progress) {
+                                  const Shape& shape, const RunnerOptions& options,
+                                  const Progress& progress) {
   return ShapeRun(device, variants, shape, options, progress).run();
 }
 

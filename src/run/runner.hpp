@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/device.hpp"
-#include "core/device.hpp"
 #include "core/plan.hpp"
 #include "core/registry.hpp"
 #include "core/result.hpp"

@@ -17,11 +17,16 @@ struct Step {
 
 inline std::string to_string(const Step& step) {
   switch (step.kind) {
-    case Step::Kind::idle: return "starting";
-    case Step::Kind::check: return "check " + std::string(to_string(step.fill));
-    case Step::Kind::prepare: return "prepare";
-    case Step::Kind::time: return "time";
-    case Step::Kind::check_after_timing: break;
+    case Step::Kind::idle:
+      return "starting";
+    case Step::Kind::check:
+      return "check " + std::string(to_string(step.fill));
+    case Step::Kind::prepare:
+      return "prepare";
+    case Step::Kind::time:
+      return "time";
+    case Step::Kind::check_after_timing:
+      break;
   }
   return "check after timing";
 }

@@ -1,6 +1,7 @@
 #include "run/timing.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 
 #include "core/statistics.hpp"
@@ -13,10 +14,18 @@ constexpr double kSelfEvicting = 4;
 
 struct Timed {
   std::vector<double> samples;
-  double total_ms = 0;
+  double total_ms = 0;  // of the samples
+  double spent_ms = 0;  // the host's clock, with what surrounds a sample
   bool converged = false;
   bool done = false;
 };
+
+/// A GPU is timed cold: a kernel's inputs come from elsewhere in real use. On a CPU the caches are so large
+/// that emptying them would take longer than most launches.
+Device::Cache cache_for(const Shape& shape, const DeviceInfo& device) {
+  const bool evicts_itself = shape.least_bytes() > kSelfEvicting * static_cast<double>(device.l2_bytes);
+  return device.kind == DeviceKind::cpu || evicts_itself ? Device::Cache::hot : Device::Cache::cold;
+}
 
 void update(Timed& timed, const TimingOptions& options) {
   if (options.samples) {
@@ -27,7 +36,7 @@ void update(Timed& timed, const TimingOptions& options) {
   if (timed.total_ms < 1e3 * options.min_time_s) return;
   const auto width = relative_half_width(summarise_samples(timed.samples));
   timed.converged = width && *width <= options.ci_half_width;
-  timed.done = timed.converged || timed.total_ms >= 1e3 * options.max_time_s;
+  timed.done = timed.converged || timed.spent_ms >= 1e3 * options.max_time_s;
 }
 
 }  // namespace
@@ -59,7 +68,10 @@ std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant
   for (std::size_t round = 0; !order.empty(); ++round) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
+      const auto start = std::chrono::steady_clock::now();
       const double ms = launch_once(i, round);
+      timed[i].spent_ms +=
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
       timed[i].samples.push_back(ms);
       timed[i].total_ms += ms;
       update(timed[i], options);

@@ -43,8 +43,10 @@ namespace convmish::inline CONVMISH_KERNEL_TARGET {
 
 #if defined(__CUDACC__)
 inline constexpr DeviceKind kKernelDevice = DeviceKind::cuda;
+inline constexpr bool kKernelEmulated = false;
 #else
 inline constexpr DeviceKind kKernelDevice = DeviceKind::cpu;
+inline constexpr bool kKernelEmulated = true;
 using simt::dim3;
 #endif
 
