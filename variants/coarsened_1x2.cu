@@ -15,6 +15,7 @@ const RegisterVariant registered{{
     .device = kKernelDevice,
     .math = MathClass::fp32,
     .pipe = Pipe::ffma,
+    .emulated = kKernelEmulated,
     .prepare =
         prepare_tiled_convolution<TileConfig{.threads_x = 8, .threads_y = 16, .outputs = 2, .min_blocks = 8}>,
 }};

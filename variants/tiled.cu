@@ -16,6 +16,7 @@ const RegisterVariant registered{{
     .device = kKernelDevice,
     .math = MathClass::fp32,
     .pipe = Pipe::ffma,
+    .emulated = kKernelEmulated,
     .prepare = prepare_tiled_convolution<TileConfig{
         .threads_x = 16, .threads_y = 16, .outputs = 1, .min_blocks = 4}>,
 }};

@@ -26,7 +26,8 @@ class DeviceTest : public GpuTest {
 struct Tensors {
   Tensors(Device& device, const FillSpec& spec, Layout layout) {
     for (const Tensor tensor : {Tensor::x, Tensor::filter, Tensor::bias}) {
-      buffers.push_back(device.allocate(4 * static_cast<std::size_t>(tensor_dims(spec.shape, tensor).count())));
+      buffers.push_back(
+          device.allocate(4 * static_cast<std::size_t>(tensor_dims(spec.shape, tensor).count())));
       device.draw_tensor(spec, tensor, layout, buffers.back()->floats());
     }
     buffers.push_back(device.allocate(4 * static_cast<std::size_t>(spec.shape.y_elements())));
@@ -73,7 +74,8 @@ TEST_F(DeviceTest, ComputesTheReferenceAndTheVerdictOfTheCpu) {
       const FillSpec spec = fill_spec(Fill::normal, 5, kShape);
       Tensors here(*cpu, spec, layout), there(device(), spec, layout);
       // An output that is right in places only: pseudo-random floats near the reference's range.
-      const FillSpec noise = fill_spec(Fill::kernelbench, 1, {.n = 1, .c = 1, .h = 1, .w = kShape.y_elements()});
+      const FillSpec noise =
+          fill_spec(Fill::kernelbench, 1, {.n = 1, .c = 1, .h = 1, .w = kShape.y_elements()});
       cpu->draw_tensor(noise, Tensor::x, Layout::nchw, here.y().floats());
       device().upload(there.y().data(), here.y().data(), here.y().bytes());
 

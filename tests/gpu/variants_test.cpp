@@ -32,16 +32,19 @@ TEST_F(VariantsTest, PassEveryEdgeShapeOnEveryDefaultFill) {
   for (const Shape& shape : load_config("configs/edges.json").shapes)
     for (const CaseResult& result : check(shape, default_fills()))
       EXPECT_TRUE(result.verdict == Verdict::passed || result.verdict == Verdict::skipped)
-          << result.variant << " " << to_string(result.math_class) << " " << to_string(shape) << ": " << result.detail;
+          << result.variant << " " << to_string(result.math_class) << " " << to_string(shape) << ": "
+          << result.detail;
 }
 
 TEST_F(VariantsTest, PassBeyondTwoToThe31Elements) {
-  for (const Shape& shape : {Shape{.n = 280, .c = 8, .h = 256, .w = 256, .k = 128},     // y
+  for (const Shape& shape : {Shape{.n = 280, .c = 8, .h = 256, .w = 256, .k = 128},    // y
                              Shape{.n = 600, .c = 64, .h = 256, .w = 256, .k = 2}}) {  // x
-    if (device().free_bytes() < 4 * (shape.x_elements() + shape.y_elements())) GTEST_SKIP() << "too little memory";
+    if (device().free_bytes() < 4 * (shape.x_elements() + shape.y_elements()))
+      GTEST_SKIP() << "too little memory";
     for (const CaseResult& result : check(shape, {Fill::kernelbench}))
       EXPECT_TRUE(result.verdict == Verdict::passed || result.verdict == Verdict::skipped)
-          << result.variant << " " << to_string(result.math_class) << " " << to_string(shape) << ": " << result.detail;
+          << result.variant << " " << to_string(result.math_class) << " " << to_string(shape) << ": "
+          << result.detail;
   }
 }
 
@@ -51,8 +54,8 @@ TEST_F(VariantsTest, ActivationPassIsBoundByMemory) {
   const auto bytes = static_cast<std::size_t>(4 * shape.y_elements());
   if (device().free_bytes() < 3 * static_cast<std::int64_t>(bytes)) GTEST_SKIP() << "too little memory";
   const auto in = device().allocate(bytes), out = device().allocate(bytes), bias = device().allocate(512);
-  device().draw_tensor(fill_spec(Fill::normal, 1, {.n = 1, .c = 1, .h = 1, .w = shape.y_elements()}), Tensor::x,
-                       Layout::nchw, in->floats());
+  device().draw_tensor(fill_spec(Fill::normal, 1, {.n = 1, .c = 1, .h = 1, .w = shape.y_elements()}),
+                       Tensor::x, Layout::nchw, in->floats());
   device().fill_words(bias->data(), bias->bytes(), 0);
   const auto pass_ms = [&](float* to, MishCount mish) {
     std::vector<double> ms(21);
@@ -68,10 +71,11 @@ TEST_F(VariantsTest, ActivationPassIsBoundByMemory) {
     return ms[10];
   };
   const double copy_ms = 2e3 * static_cast<double>(bytes) / *device().ceilings().dram_bytes;
-  const double out_of_place = pass_ms(out->floats(), MishCount::twice), in_place = pass_ms(in->floats(), MishCount::twice),
+  const double out_of_place = pass_ms(out->floats(), MishCount::twice),
+               in_place = pass_ms(in->floats(), MishCount::twice),
                once = pass_ms(out->floats(), MishCount::once);
-  std::printf("bias + Mish + Mish: %.3f ms, in place %.3f ms; bias + Mish: %.3f ms; a copy: %.3f ms\n", out_of_place,
-              in_place, once, copy_ms);
+  std::printf("bias + Mish + Mish: %.3f ms, in place %.3f ms; bias + Mish: %.3f ms; a copy: %.3f ms\n",
+              out_of_place, in_place, once, copy_ms);
   for (const double ms : {out_of_place, in_place, once}) EXPECT_LT(ms, 1.1 * copy_ms);
 }
 
