@@ -30,7 +30,8 @@ struct Option {
   Takes takes;
   std::string_view argument;  // what the help calls the value
   std::string help;           // a line break starts a new line of the help
-  /// Throws InputError, without the option's name. Null for what parse_command_line handles first.
+  /// Throws InputError, without the option's name. Null for what parse_command_line reads first: the config
+  /// file, and the options that are another way to write a verb.
   void (*apply)(const Values&, CommandLine&);
   char letter = 0;  // short form
 };
@@ -163,12 +164,9 @@ std::vector<Option> option_table() {
        }},
       {"Output", "json", Takes::value, "FILE", "write the report there too",
        [](const Values& values, CommandLine& line) { line.json = values.back(); }},
-      {"Instead of a run", "list", Takes::nothing, "", "the same as the verb list",
-       [](const Values&, CommandLine& line) { line.verb = Verb::list; }},
-      {"Instead of a run", "version", Takes::nothing, "", "the same as the verb version",
-       [](const Values&, CommandLine& line) { line.verb = Verb::version; }},
-      {"Instead of a run", "help", Takes::nothing, "", "this text",
-       [](const Values&, CommandLine& line) { line.verb = Verb::help; }, 'h'},
+      {"Instead of a run", "list", Takes::nothing, "", "the same as the verb list", nullptr},
+      {"Instead of a run", "version", Takes::nothing, "", "the same as the verb version", nullptr},
+      {"Instead of a run", "help", Takes::nothing, "", "this text", nullptr, 'h'},
   };
 }
 
@@ -262,15 +260,14 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
   line.arguments = arguments;
   for (const std::string& word : tokens.rest)
     if (word.starts_with('-')) throw InputError(unknown_option(word, arguments, table));
-  // Someone who asks for help is not told about wrong values.
-  for (const char* const name : {"version", "help"})
-    if (const auto given = tokens.given.find(name); given != tokens.given.end())
-      find_option(table, name).apply(given->second, line);
-  if (line.verb != Verb::run) return line;
-
   if (!tokens.rest.empty()) line.verb = parse_verb(tokens.rest.front());
   if (tokens.rest.size() > 1)
     throw InputError(fmt::format("unexpected \"{}\" behind {}", tokens.rest[1], tokens.rest[0]));
+  for (const Option& option : table)
+    if (option.takes == Takes::nothing && tokens.given.contains(std::string(option.name)))
+      line.verb = parse_verb(std::string(option.name));
+  // Someone who asks for help is not told about wrong values.
+  if (line.verb == Verb::help || line.verb == Verb::version) return line;
 
   // The file first, wherever it was named: what the command line says then replaces it.
   if (const auto config = tokens.given.find("config"); config != tokens.given.end())

@@ -122,6 +122,7 @@ TEST(CommandLine, TakesVerbsAsWordsAndAsOptions) {
   EXPECT_EQ(parse({"list"}).verb, Verb::list);
   EXPECT_EQ(parse({"--list"}).verb, Verb::list);
   EXPECT_EQ(parse({"--version"}).verb, Verb::version);
+  EXPECT_EQ(parse({"version"}).verb, Verb::version);
   EXPECT_EQ(parse({"help"}).verb, Verb::help);
   EXPECT_EQ(parse({"-h"}).verb, Verb::help);
 }

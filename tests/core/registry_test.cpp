@@ -93,6 +93,41 @@ TEST_F(SelectVariants, SaysWhichClassesThereAre) {
   EXPECT_THAT(on_gpu({"naive:fp23"}), ElementsAre("unknown math class \"fp23\"; closest: fp32"));
 }
 
+class SelectGroups : public SelectVariants {
+ protected:
+  SelectGroups() {
+    Variant ablation = variant("tiled_unpadded", DeviceKind::cuda);
+    ablation.group = Group::ablation;
+    registry_.add(ablation);
+    Variant mutant = variant("zeros", DeviceKind::cuda);
+    mutant.group = Group::mutant;
+    registry_.add(mutant);
+  }
+};
+
+TEST_F(SelectGroups, TakesAnAblationByItsExactNameOnly) {
+  EXPECT_THAT(on_gpu({"tiled_unpadded"}), ElementsAre("tiled_unpadded:fp32"));
+  EXPECT_THAT(on_gpu({"tiled_unpadded:fp32", "naive"}), ElementsAre("naive:fp32", "tiled_unpadded:fp32"));
+  EXPECT_THAT(on_gpu({"tiled*"}), ElementsAre("tiled:fp32"));
+  EXPECT_EQ(on_gpu({"all"}).size(), 5u);
+  EXPECT_EQ(on_gpu({}).size(), 5u);
+}
+
+TEST_F(SelectGroups, NeverTakesOrNamesAMutant) {
+  EXPECT_THAT(on_gpu({"zeros"}),
+              ElementsAre("no variant matches \"zeros\"; convmish-bench --list shows all"));
+  EXPECT_THAT(on_gpu({"zero*"}),
+              ElementsAre("no variant matches \"zero*\"; convmish-bench --list shows all"));
+}
+
+TEST_F(SelectGroups, ListsAGroup) {
+  const auto mutants = variants_of_group(registry_, DeviceKind::cuda, Group::mutant);
+  ASSERT_EQ(mutants.size(), 1u);
+  EXPECT_EQ(mutants.front()->name, "zeros");
+  EXPECT_THAT(variants_of_group(registry_, DeviceKind::cpu, Group::mutant), IsEmpty());
+  EXPECT_EQ(variants_of_group(registry_, DeviceKind::cpu, Group::standard).size(), 2u);
+}
+
 TEST_F(SelectVariants, RefusesWhatIsNoPattern) {
   EXPECT_THAT(on_gpu({""}), ElementsAre("\"\" names no variant; want a name or a glob, as in cudnn_*:tf32"));
   EXPECT_THAT(on_gpu({":fp32"}),
