@@ -60,6 +60,7 @@ ExitCode command_list(const DeviceFactories& devices) {
   std::vector<Row> rows{{"variant", "class", "layout", "device", "here", "summary"}};
   std::map<std::string, std::vector<std::string>> unavailable;  // reason -> variants
   for (const Variant& variant : Registry::instance().variants()) {
+    if (variant.group == Group::mutant) continue;
     const auto why = why_unavailable_here(variant, variant.device == DeviceKind::cpu ? cpu : cuda);
     const std::string_view math = to_string(variant.math), layout = to_string(variant.layout),
                            device = to_string(variant.device);

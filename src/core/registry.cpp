@@ -17,7 +17,13 @@ struct Pattern {
   std::string name;  // a shell glob
   std::optional<MathClass> math;
 
-  bool names(const Variant& variant) const { return fnmatch(name.c_str(), variant.name.c_str(), 0) == 0; }
+  bool is_exact() const { return name.find_first_of("*?[") == std::string::npos; }
+  bool reaches(Group group) const {
+    return group == Group::standard || (group == Group::ablation && is_exact());
+  }
+  bool names(const Variant& variant) const {
+    return reaches(variant.group) && fnmatch(name.c_str(), variant.name.c_str(), 0) == 0;
+  }
   bool matches(const Variant& variant) const { return names(variant) && (!math || *math == variant.math); }
 };
 
@@ -49,6 +55,7 @@ std::string why_no_match(const Registry& registry, DeviceKind device, std::strin
                          const Pattern& pattern) {
   std::vector<const Variant*> all, here, elsewhere, other_class;
   for (const Variant& variant : registry.variants()) {
+    if (variant.group == Group::mutant) continue;
     all.push_back(&variant);
     if (pattern.matches(variant)) elsewhere.push_back(&variant);
     if (variant.device == device) here.push_back(&variant);
@@ -128,13 +135,20 @@ std::vector<const Variant*> select_variants(const Registry& registry, DeviceKind
     });
     if (!matched) throw InputError(why_no_match(registry, device, text, parsed.back()));
   }
+  if (parsed.empty()) parsed.push_back({"*", std::nullopt});
   std::vector<const Variant*> selected;
   for (const Variant& variant : registry.variants())
     if (variant.device == device &&
-        (parsed.empty() ||
-         std::ranges::any_of(parsed, [&](const Pattern& pattern) { return pattern.matches(variant); })))
+        std::ranges::any_of(parsed, [&](const Pattern& pattern) { return pattern.matches(variant); }))
       selected.push_back(&variant);
   return selected;
+}
+
+std::vector<const Variant*> variants_of_group(const Registry& registry, DeviceKind device, Group group) {
+  std::vector<const Variant*> found;
+  for (const Variant& variant : registry.variants())
+    if (variant.device == device && variant.group == group) found.push_back(&variant);
+  return found;
 }
 
 std::optional<std::string> why_unavailable(const Variant& variant, const DeviceInfo& device) {

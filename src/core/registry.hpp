@@ -31,9 +31,13 @@ std::optional<std::string> check_pattern(std::string_view pattern);
 
 /// The variants of `device` that match a selection: `all`, or a list of names with shell globs, each
 /// optionally with its math class: `naive,cudnn_*:tf32`. Order: that of the registry, each once.
-/// Throws InputError naming the nearest valid name when an item of the list matches nothing.
+/// Group says which of them a pattern can match. Throws InputError naming the nearest valid name when an item
+/// of the list matches nothing.
 std::vector<const Variant*> select_variants(const Registry& registry, DeviceKind device,
                                             const std::vector<std::string>& patterns);
+
+/// All variants of `device` in a group, in the order of the registry.
+std::vector<const Variant*> variants_of_group(const Registry& registry, DeviceKind device, Group group);
 
 /// Why `variant` cannot run on `device`, whatever the shape; nothing if it can.
 std::optional<std::string> why_unavailable(const Variant& variant, const DeviceInfo& device);

@@ -104,6 +104,7 @@ struct Variant {
   bool in_place = false;  // the activation overwrites the convolution's output
   bool emulated = false;  // a GPU kernel run by the SIMT executor: its time says nothing of a GPU
   int min_compute_capability = 0;
+  Group group = Group::standard;
   /// Why this shape cannot be computed on this device; nothing if it can. Null means every valid shape.
   std::function<std::optional<std::string>(const Shape&, const DeviceInfo&)> supports{};
   /// Throws Unsupported, OutOfMemory or DeviceError.

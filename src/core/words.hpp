@@ -25,6 +25,11 @@ enum class Algorithm { direct, transform };
 /// How the inputs of a case are drawn (src/check/fill.hpp defines each).
 enum class Fill { kernelbench, normal, positive, wide, tails, exact, delta, special };
 
+/// What a variant is for. A selection takes `standard` ones by name, by glob and by `all`; `ablation`, which
+/// takes a step away from another to measure it, by its exact name only; `mutant`, which is wrong on purpose,
+/// never: selftest runs those.
+enum class Group { standard, ablation, mutant };
+
 enum class Verdict { passed, failed, mistrusted, skipped, crashed, timed_out };
 
 /// A name and its value; the one place where a word is spelled.
