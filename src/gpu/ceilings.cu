@@ -72,13 +72,16 @@ double operations_per_second(const DeviceInfo& device, cudaStream_t stream) {
 }
 
 double copy_bytes_per_second(cudaStream_t stream) {
-  constexpr std::size_t kBytes = std::size_t{256} << 20;
-  const Allocation from(kBytes), to(kBytes);
-  CONVMISH_CHECK_CUDA(cudaMemsetAsync(from.data(), 0x3c, kBytes, stream));
+  std::size_t available = 0, total = 0;
+  CONVMISH_CHECK_CUDA(cudaMemGetInfo(&available, &total));
+  // A gigabyte takes half a millisecond on the fastest GPU: start and end of the copy then weigh little.
+  const std::size_t bytes = std::min(std::size_t{1} << 30, available / 4);
+  const Allocation from(bytes), to(bytes);
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(from.data(), 0x3c, bytes, stream));
   const double ms = median_ms(stream, [&] {
-    CONVMISH_CHECK_CUDA(cudaMemcpyAsync(to.data(), from.data(), kBytes, cudaMemcpyDeviceToDevice, stream));
+    CONVMISH_CHECK_CUDA(cudaMemcpyAsync(to.data(), from.data(), bytes, cudaMemcpyDeviceToDevice, stream));
   });
-  return 1e3 * 2 * double{kBytes} / ms;
+  return 1e3 * 2 * static_cast<double>(bytes) / ms;
 }
 
 /// Dense multiply-adds a clock and multiprocessor, from NVIDIA's architecture white papers; where parts of

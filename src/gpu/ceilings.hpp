@@ -8,7 +8,7 @@
 
 namespace convmish::gpu {
 
-/// Takes about 50 ms and, while it runs, up to 512 MiB.
+/// Takes about 50 ms and, while it runs, up to 2 GiB, or half of what is free.
 Ceilings measure_ceilings(const DeviceInfo& device, cudaStream_t stream);
 
 }  // namespace convmish::gpu
