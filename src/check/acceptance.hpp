@@ -59,6 +59,9 @@ struct AcceptanceRule {
   /// Finite multiplicands from here on round to an infinity in the class's format. The reference marks
   /// outputs that take one by an S that is NaN.
   double overflowing_multiplicand = HUGE_VAL;
+  /// Instead: |y - f(z)| <= atol + rtol |f(z)|, whatever S. Never decides a verdict, is told beside it.
+  bool allclose = false;
+  double rtol = 0, atol = 0;
 
   CONVMISH_HD bool overflows(double multiplicand) const {
     return fabs(multiplicand) >= overflowing_multiplicand && fabs(multiplicand) <= DBL_MAX;
@@ -90,6 +93,19 @@ inline AcceptanceRule acceptance_rule(MathClass math, const Shape& shape, bool e
   return {(root > 16 ? root : 16) * 0x1p-24 + 2.2 * u, overflowing};
 }
 
+inline AcceptanceRule allclose_rule(double rtol, double atol) {
+  AcceptanceRule rule;
+  rule.allclose = true;
+  rule.rtol = rtol;
+  rule.atol = atol;
+  return rule;
+}
+
+/// The operation's activation, as a type that judge_as() can inline on every device.
+struct MishTwice {
+  CONVMISH_HD double operator()(double z) const { return activation64(z); }
+};
+
 /// One output judged.
 struct Judgement {
   bool right;
@@ -99,25 +115,39 @@ struct Judgement {
   bool zero_accepted;  // would an output of 0 have passed? Data where most would cannot prove anything
 };
 
-CONVMISH_HD inline Judgement judge(double y, double z, double s, const AcceptanceRule& rule) {
+/// By the rule `allclose`. Where f(z) is not finite as a float, the same kind is asked for.
+CONVMISH_HD inline Judgement judge_allclose(double y, double expected, const AcceptanceRule& rule) {
+  const double inf = HUGE_VAL, error = fabs(y - expected);
+  const double allowed = rule.atol + rule.rtol * fabs(expected);
+  if (fabs(expected) <= FLT_MAX && fabs(y) <= FLT_MAX)
+    return {error <= allowed, expected, error, error > 0 ? error / allowed : 0, fabs(expected) <= allowed};
+  const bool same =
+      (y != y && expected != expected) || (fabs(expected) > FLT_MAX && y == copysign(inf, expected));
+  return {same, expected, NAN, same ? 0 : inf, false};
+}
+
+/// Judges against an activation `f` that, between its ends and kActivationArgmin, is monotonic.
+template <class Activation>
+CONVMISH_HD Judgement judge_as(double y, double z, double s, const AcceptanceRule& rule, Activation f) {
+  if (rule.allclose) return judge_allclose(y, f(z), rule);
   const double inf = HUGE_VAL;
   if (z != z) return {y != y, z, NAN, y != y ? 0 : inf, false};
   // A multiplicand that rounds to an infinity makes an infinity, or NaN by the difference of two.
-  if (s != s) return {true, activation64(z), NAN, 0, true};
+  if (s != s) return {true, f(z), NAN, 0, true};
   if (fabs(z) == inf) {  // at -inf both the limit and what x * tanh(softplus(x)) evaluates to are right
     const bool right = z > 0 ? y == inf : (y != y || fabs(y) <= 0x1p-126);
     return {right, z > 0 ? z : -0.0, NAN, right ? 0 : inf, z < 0};
   }
-  const double expected = activation64(z);
+  const double expected = f(z);
   const double delta = rule.delta(s);
   // Where partial sums may pass FLT_MAX, some order of summation overflows to an infinity, or to NaN by
   // the difference of two: nothing definite can be asked for.
   if (s + delta > FLT_MAX) return {true, expected, NAN, 0, true};
 
-  const double f_low = activation64(z - delta), f_high = activation64(z + delta);
+  const double f_low = f(z - delta), f_high = f(z + delta);
   double lo = fmin(expected, fmin(f_low, f_high));
   const double hi = fmax(expected, fmax(f_low, f_high));
-  if (z - delta < kActivationArgmin && kActivationArgmin < z + delta) lo = activation64(kActivationArgmin);
+  if (z - delta < kActivationArgmin && kActivationArgmin < z + delta) lo = fmin(lo, f(kActivationArgmin));
   const double a = 32 * 0x1p-24 * fabs(expected) + (2 + fabs(z)) * 0x1p-126;
 
   const bool right = lo - a <= y && y <= hi + a;  // false for NaN
@@ -125,6 +155,10 @@ CONVMISH_HD inline Judgement judge(double y, double z, double s, const Acceptanc
   const double allowed = fmax(expected - lo, hi - expected) + a;
   return {right, expected, fabs(y) < inf ? error : NAN, fabs(y) < inf ? error / allowed : inf,
           lo - a <= 0 && 0 <= hi + a};
+}
+
+CONVMISH_HD inline Judgement judge(double y, double z, double s, const AcceptanceRule& rule) {
+  return judge_as(y, z, s, rule, MishTwice());
 }
 
 /// Error in units of the spacing of floats at `expected`.

@@ -36,6 +36,8 @@ struct ErrorAccumulator {
   ReferencePoint worst, first_wrong{.index = INT64_MAX};
   double worst_ratio = -1;
   double max_abs = 0, max_rel = 0, max_ulp = 0;
+  double max_ulp_z = 0;            // the pre-activation there
+  double first_nonfinite_z = NAN;  // the nearest to 0 where y is not finite and f(z) is
   double error_squares = 0, expected_squares = 0;
   double fingerprint_squares = 0;
   std::int64_t fingerprint_count = 0;
@@ -55,11 +57,12 @@ struct ErrorAccumulator {
       worst_ratio = j.ratio;
       worst = point;
     }
+    if (fabs(j.expected) <= FLT_MAX && !(fabs(y) <= FLT_MAX)) note_nonfinite(point.z);
     if (!(j.error >= 0)) return j.ratio;  // no finite error to sum
 
     max_abs = fmax(max_abs, j.error);
     if (fabs(j.expected) >= FLT_MIN) max_rel = fmax(max_rel, j.error / fabs(j.expected));
-    max_ulp = fmax(max_ulp, ulp_error(j.error, j.expected));
+    note_ulp(ulp_error(j.error, j.expected), point.z);
     error_squares += j.error * j.error;
     expected_squares += j.expected * j.expected;
     if (q > 0) {
@@ -87,11 +90,23 @@ struct ErrorAccumulator {
     }
     max_abs = fmax(max_abs, other.max_abs);
     max_rel = fmax(max_rel, other.max_rel);
-    max_ulp = fmax(max_ulp, other.max_ulp);
+    note_ulp(other.max_ulp, other.max_ulp_z);
+    note_nonfinite(other.first_nonfinite_z);
     error_squares += other.error_squares;
     expected_squares += other.expected_squares;
     fingerprint_squares += other.fingerprint_squares;
     fingerprint_count += other.fingerprint_count;
+  }
+
+ private:
+  // Ties go to the z nearest to 0, so that the order of merging does not show.
+  CONVMISH_HD void note_ulp(double ulp, double z) {
+    if (!(ulp > max_ulp || (ulp == max_ulp && fabs(z) < fabs(max_ulp_z)))) return;
+    max_ulp = ulp;
+    max_ulp_z = z;
+  }
+  CONVMISH_HD void note_nonfinite(double z) {
+    if (!(fabs(z) >= fabs(first_nonfinite_z))) first_nonfinite_z = z == z ? z : first_nonfinite_z;
   }
 };
 

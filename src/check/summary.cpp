@@ -26,8 +26,7 @@ OutputAt locate(const ReferencePoint& point, const Shape& shape) {
 
 }  // namespace
 
-ErrorSummary summarise(const ErrorAccumulator& sums, const RatioHistogram& ratios, const Shape& shape,
-                       bool fingerprint) {
+ErrorSummary summarise(const ErrorAccumulator& sums, const RatioHistogram& ratios, const Comparison& of) {
   ErrorSummary e;
   e.compared = sums.compared;
   e.wrong = sums.wrong;
@@ -41,12 +40,16 @@ ErrorSummary summarise(const ErrorAccumulator& sums, const RatioHistogram& ratio
       sums.expected_squares > 0 ? std::sqrt(sums.error_squares / sums.expected_squares) : 0;
   if (sums.compared > 0) {
     e.zero_accepted_share = static_cast<double>(sums.zero_accepted) / static_cast<double>(sums.compared);
-    e.worst_at = locate(sums.worst, shape);
+    e.worst_at = locate(sums.worst, of.shape);
   }
-  if (sums.wrong > 0) e.first_wrong_at = locate(sums.first_wrong, shape);
-  if (fingerprint && sums.fingerprint_count > 0) {
+  if (sums.wrong > 0) e.first_wrong_at = locate(sums.first_wrong, of.shape);
+  if (of.fingerprint && sums.fingerprint_count > 0) {
     e.fingerprint = std::sqrt(sums.fingerprint_squares / static_cast<double>(sums.fingerprint_count));
     e.consistent_with = consistent_with(*e.fingerprint);
+  }
+  if (of.activation_only) {
+    e.max_ulp_z = sums.max_ulp_z;
+    if (!std::isnan(sums.first_nonfinite_z)) e.first_nonfinite_z = sums.first_nonfinite_z;
   }
   return e;
 }

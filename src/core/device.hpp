@@ -8,9 +8,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "check/accumulator.hpp"
 #include "check/fill.hpp"
+#include "check/multiplicand.hpp"
 #include "core/ceiling.hpp"
 #include "core/result.hpp"
 #include "core/variant.hpp"
@@ -39,8 +41,33 @@ struct Comparison {
   const float* y = nullptr;
   Layout layout = Layout::nchw;
   AcceptanceRule rule;
-  Algorithm algorithm = Algorithm::direct;  // transform: S is the largest of the image
-  bool fingerprint = false;                 // also compute Q and R
+  Algorithm algorithm = Algorithm::direct;             // transform: S is the largest of the image
+  bool fingerprint = false;                            // also compute Q and R
+  bool activation_only = false;                        // z is a multiplicand: tell where the activation errs
+  Multiplicands multiplicands = Multiplicands::exact;  // of the reference
+};
+
+/// Where the outputs lie that a comparison rejects: how many by each coordinate.
+struct WrongCounts {
+  explicit WrongCounts(const Shape& shape)
+      : n(static_cast<std::size_t>(shape.n)),
+        k(static_cast<std::size_t>(shape.k)),
+        p(static_cast<std::size_t>(shape.p())),
+        q(static_cast<std::size_t>(shape.q())) {}
+
+  std::vector<std::int64_t> n, k, p, q;
+  std::int64_t poisoned = 0;  // outputs of the poison's very bits
+
+  void merge(const WrongCounts& other) {
+    const auto add = [](std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from) {
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+    };
+    add(n, other.n);
+    add(k, other.k);
+    add(p, other.p);
+    add(q, other.q);
+    poisoned += other.poisoned;
+  }
 };
 
 class Device {
@@ -67,6 +94,10 @@ class Device {
   /// Reference and comparison, chunk by chunk: peak extra memory stays below 1 GiB. Fills in y, z and s of
   /// `samples`, whose indices ascend.
   virtual ErrorSummary compare(const Comparison& comparison, std::span<ReferencePoint> samples) = 0;
+
+  /// A second pass over what compare() found wrong outputs in: where they are. `poison`: the word that the
+  /// output was filled with before the launch.
+  virtual WrongCounts count_wrong(const Comparison& comparison, std::uint32_t poison) = 0;
 
   virtual Stream stream() = 0;
   /// Waits for all work; throws DeviceError if any of it failed.

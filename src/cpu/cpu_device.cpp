@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -86,39 +87,115 @@ class HostBuffer final : public Buffer {
   std::byte* memory_;
 };
 
-/// float64 reference of one output row; z, s and q hold chunk.q values each. `q` may be null.
-void reference_row(const Comparison& c, std::int64_t n, std::int64_t k, std::int64_t p, double* z, double* s,
-                   double* q) {
-  const Shape& shape = c.shape;
-  const Strides xs = x_strides(c.layout, shape), ws = filter_strides(c.layout, shape);
-  const auto columns = shape.q();
-  const bool may_overflow = c.rule.overflowing_multiplicand < HUGE_VAL;
-  std::fill_n(z, columns, 0.0);
-  std::fill_n(s, columns, 0.0);
-  if (q) std::fill_n(q, columns, 0.0);
-  for (std::int64_t channel = 0; channel < shape.c; ++channel)
-    for (int r = 0; r < kFilterSize; ++r) {
-      const float* const row = c.x + xs.offset(n, channel, p + r, 0);
-      for (int t = 0; t < kFilterSize; ++t) {
-        const double w = static_cast<double>(c.filter[ws.offset(k, channel, r, t)]);
-        for (std::int64_t i = 0; i < columns; ++i) {
-          const double product = w * static_cast<double>(row[(i + t) * xs.column]);  // exact: 24 + 24 bits
-          z[i] += product;
-          s[i] += std::fabs(product);
-          if (q) q[i] += product * product;
-        }
-        if (!may_overflow) continue;
-        for (std::int64_t i = 0; i < columns; ++i)
-          if (c.rule.overflows(w) || c.rule.overflows(static_cast<double>(row[(i + t) * xs.column])))
-            s[i] = NAN;
+/// float64 reference of a comparison, one row of y at a time.
+class RowReference {
+ public:
+  explicit RowReference(const Comparison& comparison)
+      : c_(comparison),
+        x_(static_cast<std::size_t>(c_.shape.w)),
+        z_(static_cast<std::size_t>(c_.shape.q())),
+        s_(z_.size()),
+        q_(c_.fingerprint ? z_.size() : 0) {}
+
+  void compute(const Chunk::At& at) {
+    const Shape& shape = c_.shape;
+    const Strides xs = x_strides(c_.layout, shape), ws = filter_strides(c_.layout, shape);
+    const bool may_overflow = c_.rule.overflowing_multiplicand < HUGE_VAL;
+    for (auto* const sums : {&z_, &s_, &q_}) std::fill(sums->begin(), sums->end(), 0.0);
+    for (std::int64_t channel = 0; channel < shape.c; ++channel)
+      for (int r = 0; r < kFilterSize; ++r) {
+        const float* const row = c_.x + xs.offset(at.n, channel, at.p + r, 0);
+        for (std::size_t i = 0; i < x_.size(); ++i)
+          x_[i] = multiplicand(row[static_cast<std::int64_t>(i) * xs.column]);
+        for (int t = 0; t < kFilterSize; ++t)
+          add_products(x_.data() + t, multiplicand(c_.filter[ws.offset(at.k, channel, r, t)]), may_overflow);
       }
-    }
-  const double bias = static_cast<double>(c.bias[k]);
-  for (std::int64_t i = 0; i < columns; ++i) {
-    z[i] += bias;
-    s[i] += std::fabs(bias);
-    if (q) q[i] = std::sqrt(q[i]);
+    const double bias = static_cast<double>(c_.bias[at.k]);
+    for (double& z : z_) z += bias;
+    for (double& s : s_) s += std::fabs(bias);
+    for (double& q : q_) q = std::sqrt(q);
   }
+
+  double z(std::size_t column) const { return z_[column]; }
+  double s(std::size_t column) const { return s_[column]; }
+  double q(std::size_t column) const { return q_.empty() ? 0.0 : q_[column]; }
+  const std::vector<double>& all_s() const { return s_; }
+
+ private:
+  double multiplicand(float value) const {
+    return static_cast<double>(round_multiplicand(c_.multiplicands, value));
+  }
+  void add_products(const double* x, double w, bool may_overflow) {
+    const std::size_t columns = z_.size();
+    for (std::size_t i = 0; i < columns; ++i) {
+      const double product = w * x[i];  // exact: 24 + 24 bits
+      z_[i] += product;
+      s_[i] += std::fabs(product);
+    }
+    for (std::size_t i = 0; i < q_.size(); ++i) q_[i] += w * x[i] * (w * x[i]);
+    if (!may_overflow) return;
+    for (std::size_t i = 0; i < columns; ++i)
+      if (c_.rule.overflows(w) || c_.rule.overflows(x[i])) s_[i] = NAN;
+  }
+
+  const Comparison& c_;
+  std::vector<double> x_;  // a row of x, as multiplicands
+  std::vector<double> z_, s_, q_;
+};
+
+std::size_t worker_count() {
+  return static_cast<std::size_t>(cpu::hardware_threads());
+}
+
+/// Calls visit(worker, reference, at, i) for every row i of y, with the reference of its outputs computed.
+template <class Visit>
+void for_each_row(const Comparison& c, Visit visit) {
+  std::vector<RowReference> references(worker_count(), RowReference(c));
+  const Shape& shape = c.shape;
+  cpu::parallel_for(shape.n * shape.k * shape.p(), [&](int worker, std::int64_t i) {
+    const auto w = static_cast<std::size_t>(worker);
+    const Chunk::At at{i / shape.p() / shape.k, i / shape.p() % shape.k, i % shape.p(), 0};
+    references[w].compute(at);
+    visit(w, references[w], at, i);
+  });
+}
+
+/// By image, the largest s of all its outputs; a NaN counts as the largest.
+std::vector<double> largest_sums(const Comparison& c) {
+  const auto raise = [](double& most, double s) {
+    if (!(s <= most)) most = s;
+  };
+  std::vector<std::vector<double>> largest(worker_count(),
+                                           std::vector<double>(static_cast<std::size_t>(c.shape.n)));
+  for_each_row(c, [&](std::size_t worker, const RowReference& reference, const Chunk::At& at, std::int64_t) {
+    for (const double s : reference.all_s()) raise(largest[worker][static_cast<std::size_t>(at.n)], s);
+  });
+  for (const auto& of_worker : largest)
+    for (std::size_t n = 0; n < of_worker.size(); ++n) raise(largest[0][n], of_worker[n]);
+  return largest[0];
+}
+
+/// Calls visit(worker, point, q, at) for every output, with the s that its judgement takes.
+template <class Visit>
+void for_each_output(const Comparison& c, std::span<ReferencePoint> samples, Visit visit) {
+  const Strides ys = y_strides(c.layout, c.shape);
+  // A transform errs by norm: its s is the largest of the image, found in a pass of its own.
+  const std::vector<double> largest_s =
+      c.algorithm == Algorithm::transform ? largest_sums(c) : std::vector<double>();
+  for_each_row(c, [&](std::size_t worker, const RowReference& reference, Chunk::At at, std::int64_t row) {
+    // Samples ascend: those of this row are one contiguous piece, which no other worker touches.
+    auto sample =
+        std::lower_bound(samples.begin(), samples.end(), row * c.shape.q(),
+                         [](const ReferencePoint& s, std::int64_t index) { return s.index < index; });
+    for (; at.q < c.shape.q(); ++at.q) {
+      const auto column = static_cast<std::size_t>(at.q);
+      ReferencePoint point{row * c.shape.q() + at.q, c.y[ys.offset(at.n, at.k, at.p, at.q)],
+                           reference.z(column), reference.s(column)};
+      for (; sample != samples.end() && sample->index == point.index; ++sample) *sample = point;
+      if (!largest_s.empty()) point.s = largest_s[static_cast<std::size_t>(at.n)];
+      visit(worker, point, reference.q(column), at);
+    }
+  });
 }
 
 class CpuDevice final : public Device {
@@ -178,6 +255,7 @@ class CpuDevice final : public Device {
   }
 
   ErrorSummary compare(const Comparison& comparison, std::span<ReferencePoint> samples) override;
+  WrongCounts count_wrong(const Comparison& comparison, std::uint32_t poison) override;
 
   Stream stream() override { return nullptr; }
   void synchronize() override {}
@@ -208,68 +286,37 @@ class CpuDevice final : public Device {
 };
 
 ErrorSummary CpuDevice::compare(const Comparison& c, std::span<ReferencePoint> samples) {
-  const Shape& shape = c.shape;
-  const Strides ys = y_strides(c.layout, shape);
-  const auto workers = static_cast<std::size_t>(cpu::hardware_threads());
-  const auto row = static_cast<std::size_t>(shape.q());
-  const std::int64_t rows = shape.n * shape.k * shape.p();
-
-  // A transform errs by norm: its s is the largest of the image, found in a pass of its own.
-  std::vector<double> largest_s;
   struct Worker {
     ErrorAccumulator sums;
     RatioHistogram ratios{};
-    std::vector<double> z, s, q;
   };
-  std::vector<Worker> states(workers);
-  for (Worker& state : states) {
-    state.z.resize(row);
-    state.s.resize(row);
-    if (c.fingerprint) state.q.resize(row);
+  std::vector<Worker> workers(worker_count());
+  for_each_output(c, samples,
+                  [&](std::size_t worker, const ReferencePoint& point, double q, const Chunk::At&) {
+                    const double ratio = workers[worker].sums.add(point, q, c.rule);
+                    ++workers[worker].ratios[static_cast<std::size_t>(ratio_bin(ratio))];
+                  });
+  Worker& total = workers[0];
+  for (std::size_t w = 1; w < workers.size(); ++w) {
+    total.sums.merge(workers[w].sums);
+    for (std::size_t bin = 0; bin < kRatioBins; ++bin) total.ratios[bin] += workers[w].ratios[bin];
   }
-  const auto compute_row = [&](Worker& state, std::int64_t i) {
-    const std::int64_t p = i % shape.p(), k = i / shape.p() % shape.k, n = i / shape.p() / shape.k;
-    reference_row(c, n, k, p, state.z.data(), state.s.data(), c.fingerprint ? state.q.data() : nullptr);
-    return Chunk::At{n, k, p, 0};
-  };
-  if (c.algorithm == Algorithm::transform) {
-    std::vector<std::vector<double>> largest(workers, std::vector<double>(static_cast<std::size_t>(shape.n)));
-    cpu::parallel_for(rows, [&](int worker, std::int64_t i) {
-      const auto w = static_cast<std::size_t>(worker);
-      const auto at = compute_row(states[w], i);
-      double& most = largest[w][static_cast<std::size_t>(at.n)];
-      for (const double s : states[w].s)
-        if (!(s <= most)) most = s;  // keeps a NaN
-    });
-    largest_s.resize(static_cast<std::size_t>(shape.n));
-    for (const auto& of_worker : largest)
-      for (std::size_t n = 0; n < largest_s.size(); ++n)
-        if (!(of_worker[n] <= largest_s[n])) largest_s[n] = of_worker[n];
-  }
+  return summarise(total.sums, total.ratios, c);
+}
 
-  cpu::parallel_for(rows, [&](int worker, std::int64_t i) {
-    Worker& state = states[static_cast<std::size_t>(worker)];
-    const auto at = compute_row(state, i);
-    // Samples ascend: those of this row are one contiguous piece, which no other worker touches.
-    auto sample =
-        std::lower_bound(samples.begin(), samples.end(), i * shape.q(),
-                         [](const ReferencePoint& s, std::int64_t index) { return s.index < index; });
-    for (std::int64_t column = 0; column < shape.q(); ++column) {
-      const auto j = static_cast<std::size_t>(column);
-      ReferencePoint point{i * shape.q() + column, c.y[ys.offset(at.n, at.k, at.p, column)], state.z[j],
-                           state.s[j]};
-      for (; sample != samples.end() && sample->index == point.index; ++sample) *sample = point;
-      if (!largest_s.empty()) point.s = largest_s[static_cast<std::size_t>(at.n)];
-      const double ratio = state.sums.add(point, c.fingerprint ? state.q[j] : 0.0, c.rule);
-      ++state.ratios[static_cast<std::size_t>(ratio_bin(ratio))];
-    }
+WrongCounts CpuDevice::count_wrong(const Comparison& c, std::uint32_t poison) {
+  std::vector<WrongCounts> workers(worker_count(), WrongCounts(c.shape));
+  for_each_output(c, {}, [&](std::size_t worker, const ReferencePoint& point, double, const Chunk::At& at) {
+    WrongCounts& counts = workers[worker];
+    counts.poisoned += std::bit_cast<std::uint32_t>(point.y) == poison;
+    if (judge(static_cast<double>(point.y), point.z, point.s, c.rule).right) return;
+    ++counts.n[static_cast<std::size_t>(at.n)];
+    ++counts.k[static_cast<std::size_t>(at.k)];
+    ++counts.p[static_cast<std::size_t>(at.p)];
+    ++counts.q[static_cast<std::size_t>(at.q)];
   });
-
-  for (std::size_t w = 1; w < workers; ++w) {
-    states[0].sums.merge(states[w].sums);
-    for (std::size_t bin = 0; bin < kRatioBins; ++bin) states[0].ratios[bin] += states[w].ratios[bin];
-  }
-  return summarise(states[0].sums, states[0].ratios, shape, c.fingerprint);
+  for (std::size_t w = 1; w < workers.size(); ++w) workers[0].merge(workers[w]);
+  return workers[0];
 }
 
 }  // namespace

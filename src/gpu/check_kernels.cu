@@ -53,7 +53,7 @@ constexpr int kPerThread = 4;
 constexpr int kHaloRows = kTileRows + 2, kHaloColumns = kTileColumns + 2;
 static_assert(kTileK / kPerThread * kTileRows * kTileColumns / kPerThread == kThreads);
 
-template <bool kWithQ>
+template <bool kWithQ, bool kRounds>
 __global__ void __launch_bounds__(kThreads)
     reference_kernel(ReferenceIn in, Chunk chunk, ReferenceOut out, int tiles_k, int tiles_p, int tiles_q) {
   __shared__ double tile_x[kTileC][kHaloRows][kHaloColumns];
@@ -74,6 +74,9 @@ __global__ void __launch_bounds__(kThreads)
   const int row = threadIdx.x / (kTileColumns / kPerThread) % kTileRows;
   const int channel = threadIdx.x / (kTileColumns / kPerThread * kTileRows) * kPerThread;
 
+  const auto multiplicand = [&in](float value) {
+    return double{kRounds ? round_multiplicand(in.multiplicands, value) : value};
+  };
   double z[kPerThread][kPerThread] = {}, s[kPerThread][kPerThread] = {}, squares[kPerThread][kPerThread] = {};
   for (std::int64_t c0 = 0; c0 < shape.c; c0 += kTileC) {
     bool overflow = false;
@@ -81,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int i = threadIdx.x; i < kTileC * kHaloRows * kHaloColumns; i += kThreads) {
       const int c = i / (kHaloRows * kHaloColumns), r = i / kHaloColumns % kHaloRows, col = i % kHaloColumns;
       const bool inside = c0 + c < shape.c && p0 + r < shape.h && q0 + col < shape.w;
-      const double value = inside ? double{in.x[xs.offset(n, c0 + c, p0 + r, q0 + col)]} : 0.0;
+      const double value = inside ? multiplicand(in.x[xs.offset(n, c0 + c, p0 + r, q0 + col)]) : 0.0;
       overflow |= in.rule.overflows(value);
       tile_x[c][r][col] = value;
     }
@@ -89,7 +92,8 @@ __global__ void __launch_bounds__(kThreads)
       const int c = i / (kTaps * kTileK), tap = i / kTileK % kTaps, k = i % kTileK;
       const bool inside = c0 + c < shape.c && k0 + k < shape.k;
       const double value =
-          inside ? double{in.filter[ws.offset(k0 + k, c0 + c, tap / kFilterSize, tap % kFilterSize)]} : 0.0;
+          inside ? multiplicand(in.filter[ws.offset(k0 + k, c0 + c, tap / kFilterSize, tap % kFilterSize)])
+                 : 0.0;
       overflow |= in.rule.overflows(value);
       tile_w[c][tap][k] = value;
     }
@@ -186,6 +190,35 @@ __global__ void __launch_bounds__(kThreads)
     if (ratios[i]) atomicAdd(&out.ratios[i], static_cast<unsigned long long>(ratios[i]));
 }
 
+// Most often a warp's outputs share n, k and p: one lane then adds for all.
+__global__ void __launch_bounds__(kThreads)
+    count_wrong_kernel(Shape shape, Strides ys, const float* y, Chunk chunk, ReferenceOut reference,
+                       const double* largest_s, AcceptanceRule rule, WrongCounters counters) {
+  constexpr unsigned kAllLanes = 0xffffffffu;
+  const std::int64_t outputs = chunk.outputs(), lane = threadIdx.x % 32;
+  for (std::int64_t first = first_item() - lane; first < outputs; first += item_step()) {
+    const bool inside = first + lane < outputs;
+    const Chunk::At at = chunk.at(inside ? first + lane : first);
+    ReferencePoint point = point_at(shape, ys, y, chunk, reference, at);
+    if (largest_s) point.s = largest_s[at.n];
+    const bool wrong = inside && !judge(double{point.y}, point.z, point.s, rule).right;
+    const bool poisoned = inside && __float_as_uint(point.y) == counters.poison;
+    const unsigned wrong_lanes = __ballot_sync(kAllLanes, wrong);
+    const unsigned poisoned_lanes = __ballot_sync(kAllLanes, poisoned);
+    const std::int64_t row = point.index / shape.q();
+    const bool one_row = __all_sync(kAllLanes, row == __shfl_sync(kAllLanes, row, 0));
+    if (lane == 0 && poisoned_lanes) atomicAdd(counters.poisoned, __popc(poisoned_lanes) + 0ull);
+    if (!wrong_lanes) continue;
+    const unsigned long long count = one_row ? __popc(wrong_lanes) : wrong;
+    if (count && (lane == 0 || !one_row)) {
+      atomicAdd(&counters.n[at.n], count);
+      atomicAdd(&counters.k[at.k], count);
+      atomicAdd(&counters.p[at.p], count);
+    }
+    if (wrong) atomicAdd(&counters.q[at.q], 1ull);
+  }
+}
+
 __global__ void __launch_bounds__(kThreads)
     gather_kernel(Shape shape, Strides ys, const float* y, Chunk chunk, ReferenceOut reference,
                   ReferencePoint* samples, int count) {
@@ -235,7 +268,9 @@ void reference(const ReferenceIn& in, const Chunk& chunk, const ReferenceOut& ou
   const int tiles_k = tiles(chunk.k1 - chunk.k0, kTileK), tiles_p = tiles(chunk.p1 - chunk.p0, kTileRows),
             tiles_q = tiles(chunk.q, kTileColumns);
   const std::int64_t blocks = (chunk.n1 - chunk.n0) * tiles_k * std::int64_t{tiles_p} * tiles_q;
-  const auto kernel = out.q ? reference_kernel<true> : reference_kernel<false>;
+  const bool rounds = in.multiplicands != Multiplicands::exact;
+  const auto kernel = out.q ? (rounds ? reference_kernel<true, true> : reference_kernel<true, false>)
+                            : (rounds ? reference_kernel<false, true> : reference_kernel<false, false>);
   kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(in, chunk, out, tiles_k, tiles_p, tiles_q);
   check_launch("reference_kernel");
 }
@@ -254,6 +289,14 @@ void compare(const Shape& shape, Layout layout, const float* y, const Chunk& chu
   compare_kernel<<<kCompareBlocks, kThreads, 0, stream>>>(shape, y_strides(layout, shape), y, chunk,
                                                           reference, largest_s, rule, out);
   check_launch("compare_kernel");
+}
+
+void count_wrong(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
+                 const ReferenceOut& reference, const double* largest_s, const AcceptanceRule& rule,
+                 const WrongCounters& counters, cudaStream_t stream) {
+  count_wrong_kernel<<<blocks_for(chunk.outputs(), 4096), kThreads, 0, stream>>>(
+      shape, y_strides(layout, shape), y, chunk, reference, largest_s, rule, counters);
+  check_launch("count_wrong_kernel");
 }
 
 void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,

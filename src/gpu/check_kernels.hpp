@@ -10,6 +10,7 @@
 
 #include "check/accumulator.hpp"
 #include "check/fill.hpp"
+#include "check/multiplicand.hpp"
 #include "check/tensor_view.hpp"
 
 namespace convmish::gpu {
@@ -29,6 +30,7 @@ struct ReferenceIn {
   const float* filter = nullptr;
   const float* bias = nullptr;
   AcceptanceRule rule;  // says which multiplicands overflow in the class; s is NaN where one takes part
+  Multiplicands multiplicands = Multiplicands::exact;
 };
 
 /// What the comparison of one chunk adds to: one accumulator a block, and a histogram of ratios.
@@ -37,6 +39,13 @@ struct CompareOut {
   unsigned long long* ratios = nullptr;  // kRatioBins
 };
 inline constexpr int kCompareBlocks = 1024;
+
+/// Counters of wrong outputs by each coordinate: shape.n, k, p() and q() of them, in the device's memory.
+struct WrongCounters {
+  unsigned long long *n = nullptr, *k = nullptr, *p = nullptr, *q = nullptr;
+  unsigned long long* poisoned = nullptr;  // one: outputs of the bits `poison`
+  std::uint32_t poison = 0;
+};
 
 void draw_tensor(const FillSpec& spec, Tensor tensor, Layout layout, float* destination, cudaStream_t stream);
 void fill_words(std::uint32_t* destination, std::size_t words, std::uint32_t word, cudaStream_t stream);
@@ -50,6 +59,10 @@ void raise_largest_s(const double* s, const Chunk& chunk, double* largest, cudaS
 void compare(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
              const ReferenceOut& reference, const double* largest_s, const AcceptanceRule& rule,
              const CompareOut& out, cudaStream_t stream);
+/// Adds to the counters what the same comparison finds wrong.
+void count_wrong(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
+                 const ReferenceOut& reference, const double* largest_s, const AcceptanceRule& rule,
+                 const WrongCounters& counters, cudaStream_t stream);
 /// Fills in y, z and s of those `samples` that lie in the chunk.
 void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
             const ReferenceOut& reference, ReferencePoint* samples, int count, cudaStream_t stream);

@@ -165,6 +165,7 @@ class CudaDevice final : public Device {
   }
 
   ErrorSummary compare(const Comparison& comparison, std::span<ReferencePoint> samples) override;
+  WrongCounts count_wrong(const Comparison& comparison, std::uint32_t poison) override;
 
   Stream stream() override { return stream_; }
   void synchronize() override { CONVMISH_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
@@ -194,6 +195,9 @@ class CudaDevice final : public Device {
  private:
   static constexpr int kSpinMicroseconds = 30;  // several kernel launches of the slowest host
 
+  template <class Visit>
+  void for_each_reference(const Comparison& comparison, Visit visit);
+
   DeviceInfo info_;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t start_ = nullptr, stop_ = nullptr;
@@ -201,42 +205,52 @@ class CudaDevice final : public Device {
   std::optional<Ceilings> ceilings_;
 };
 
-ErrorSummary CudaDevice::compare(const Comparison& c, std::span<ReferencePoint> samples) {
+/// Calls visit(chunk, reference, largest_s) for every chunk of y once its reference is enqueued; largest_s is
+/// null unless the plan is a transform, which errs by norm.
+template <class Visit>
+void CudaDevice::for_each_reference(const Comparison& c, Visit visit) {
   const Shape& shape = c.shape;
-  if (!scratch_) scratch_.emplace(static_cast<std::size_t>(kScratchBytes));
-  const Allocation partials(gpu::kCompareBlocks * sizeof(ErrorAccumulator));
-  const Allocation ratios(sizeof(RatioHistogram));
-  const Allocation device_samples(std::max<std::size_t>(samples.size_bytes(), 1));
-  const Allocation largest(static_cast<std::size_t>(shape.n) * sizeof(double));
-
-  std::vector<ErrorAccumulator> sums(gpu::kCompareBlocks);
-  upload(partials.data(), sums.data(), sums.size() * sizeof(ErrorAccumulator));
-  upload(device_samples.data(), samples.data(), samples.size_bytes());
-  CONVMISH_CHECK_CUDA(cudaMemsetAsync(ratios.data(), 0, sizeof(RatioHistogram), stream_));
-  CONVMISH_CHECK_CUDA(
-      cudaMemsetAsync(largest.data(), 0, static_cast<std::size_t>(shape.n) * sizeof(double), stream_));
-
-  auto* const scratch = static_cast<double*>(scratch_->data());
   // A row longer than a chunk: 24 bytes an output would not fit the scratch.
   if (shape.q() > kChunkOutputs) throw Unsupported("rows longer than 2^24 outputs cannot be verified");
+  if (!scratch_) scratch_.emplace(static_cast<std::size_t>(kScratchBytes));
+  auto* const scratch = static_cast<double*>(scratch_->data());
   const gpu::ReferenceOut reference{scratch, scratch + kChunkOutputs,
                                     c.fingerprint ? scratch + 2 * kChunkOutputs : nullptr};
-  const gpu::ReferenceIn in{shape, c.layout, c.x, c.filter, c.bias, c.rule};
-  auto* const largest_s =
-      c.algorithm == Algorithm::transform ? static_cast<double*>(largest.data()) : nullptr;
+  const gpu::ReferenceIn in{shape, c.layout, c.x, c.filter, c.bias, c.rule, c.multiplicands};
 
-  if (largest_s)
+  const std::size_t largest_bytes = static_cast<std::size_t>(shape.n) * sizeof(double);
+  const Allocation largest(largest_bytes);
+  double* largest_s = nullptr;
+  if (c.algorithm == Algorithm::transform) {
+    largest_s = static_cast<double*>(largest.data());
+    CONVMISH_CHECK_CUDA(cudaMemsetAsync(largest_s, 0, largest_bytes, stream_));
     for_each_chunk(shape, kChunkOutputs, [&](const Chunk& chunk) {
       gpu::reference(in, chunk, reference, stream_);
       gpu::raise_largest_s(reference.s, chunk, largest_s, stream_);
     });
+  }
   for_each_chunk(shape, kChunkOutputs, [&](const Chunk& chunk) {
     gpu::reference(in, chunk, reference, stream_);
+    visit(chunk, reference, largest_s);
+  });
+  synchronize();  // `largest` goes
+}
+
+ErrorSummary CudaDevice::compare(const Comparison& c, std::span<ReferencePoint> samples) {
+  const Allocation partials(gpu::kCompareBlocks * sizeof(ErrorAccumulator));
+  const Allocation ratios(sizeof(RatioHistogram));
+  const Allocation device_samples(std::max<std::size_t>(samples.size_bytes(), 1));
+  std::vector<ErrorAccumulator> sums(gpu::kCompareBlocks);
+  upload(partials.data(), sums.data(), sums.size() * sizeof(ErrorAccumulator));
+  upload(device_samples.data(), samples.data(), samples.size_bytes());
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(ratios.data(), 0, sizeof(RatioHistogram), stream_));
+
+  for_each_reference(c, [&](const Chunk& chunk, const gpu::ReferenceOut& reference, const double* largest_s) {
     gpu::compare(
-        shape, c.layout, c.y, chunk, reference, largest_s, c.rule,
+        c.shape, c.layout, c.y, chunk, reference, largest_s, c.rule,
         {static_cast<ErrorAccumulator*>(partials.data()), static_cast<unsigned long long*>(ratios.data())},
         stream_);
-    gpu::gather(shape, c.layout, c.y, chunk, reference, static_cast<ReferencePoint*>(device_samples.data()),
+    gpu::gather(c.shape, c.layout, c.y, chunk, reference, static_cast<ReferencePoint*>(device_samples.data()),
                 static_cast<int>(samples.size()), stream_);
   });
 
@@ -245,7 +259,35 @@ ErrorSummary CudaDevice::compare(const Comparison& c, std::span<ReferencePoint> 
   download(histogram.data(), ratios.data(), sizeof histogram);
   download(samples.data(), device_samples.data(), samples.size_bytes());
   for (std::size_t i = 1; i < sums.size(); ++i) sums[0].merge(sums[i]);
-  return summarise(sums[0], histogram, shape, c.fingerprint);
+  return summarise(sums[0], histogram, c);
+}
+
+WrongCounts CudaDevice::count_wrong(const Comparison& c, std::uint32_t poison) {
+  WrongCounts counts(c.shape);
+  std::vector<std::int64_t>* const axes[] = {&counts.n, &counts.k, &counts.p, &counts.q};
+  std::size_t words = 1;  // that of the poison, then the axes
+  for (const auto* axis : axes) words += axis->size();
+  const Allocation memory(words * sizeof(unsigned long long));
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(memory.data(), 0, words * sizeof(unsigned long long), stream_));
+  auto* const poisoned = static_cast<unsigned long long*>(memory.data());
+  gpu::WrongCounters counters{.poisoned = poisoned, .poison = poison};
+  counters.n = poisoned + 1;
+  counters.k = counters.n + counts.n.size();
+  counters.p = counters.k + counts.k.size();
+  counters.q = counters.p + counts.p.size();
+
+  for_each_reference(c, [&](const Chunk& chunk, const gpu::ReferenceOut& reference, const double* largest_s) {
+    gpu::count_wrong(c.shape, c.layout, c.y, chunk, reference, largest_s, c.rule, counters, stream_);
+  });
+
+  // Counts are below 2^63: the words are those of an int64 too.
+  download(&counts.poisoned, poisoned, sizeof counts.poisoned);
+  const unsigned long long* from = counters.n;
+  for (auto* axis : axes) {
+    download(axis->data(), from, axis->size() * sizeof(std::int64_t));
+    from += axis->size();
+  }
+  return counts;
 }
 
 }  // namespace

@@ -104,9 +104,9 @@ INSTANTIATE_TEST_SUITE_P(EveryFill, HonestResult,
                                                           Fill::wide, Fill::tails, Fill::exact, Fill::delta,
                                                           Fill::special),
                                           testing::Values(Layout::nchw, Layout::nhwc)),
-                         [](const auto& info) {
-                           return std::string(to_string(std::get<0>(info.param))) + "_" +
-                                  std::string(to_string(std::get<1>(info.param)));
+                         [](const auto& instance) {
+                           return std::string(to_string(std::get<0>(instance.param))) + "_" +
+                                  std::string(to_string(std::get<1>(instance.param)));
                          });
 
 TEST(Compare, FindsOneWrongOutputAndSaysWhere) {
