@@ -148,6 +148,14 @@ std::vector<Option> option_table() {
                                         std::numeric_limits<std::uint64_t>::max()));
          line.run.seed = *seed;
        }},
+      {"Inputs and check", "tolerance", Takes::value, "RULE",
+       "tell this rule's answer too, beside the strict verdict, which\n"
+       "alone decides: rtol=R,atol=A, or kernelbench (1e-4 on five\n"
+       "inputs, against float64 and against TF32); repeatable",
+       [](const Values& values, CommandLine& line) {
+         line.run.tolerances.clear();
+         for (const std::string& text : values) line.run.tolerances.push_back(parse_tolerance(text));
+       }},
       {"Inputs and check", "check", Takes::on_off, "", "compare with the float64 reference (default: on)",
        [](const Values& values, CommandLine& line) { line.run.check = values.back() == kOn; }},
       {"Time", "time", Takes::on_off, "", "time the variants that passed (default: on)",

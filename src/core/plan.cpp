@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/input_text.hpp"
@@ -154,6 +156,11 @@ constexpr Key<RunOptions> kKeys[] = {
        read_texts(node, "fills",
                   [&](const std::string& text) { options.fills.push_back(parse_word<Fill>(text)); });
      }},
+    {"tolerances",
+     [](const JsonNode& node, RunOptions& options) {
+       read_texts(node, "tolerances",
+                  [&](const std::string& text) { options.tolerances.push_back(parse_tolerance(text)); });
+     }},
     {"seed",
      [](const JsonNode& node, RunOptions& options) {
        const auto seed = as_integer<std::uint64_t>(node.value());
@@ -171,6 +178,34 @@ constexpr Key<RunOptions> kKeys[] = {
 
 }  // namespace
 
+Tolerance parse_tolerance(const std::string& text) {
+  if (text == "strict") return {};
+  if (text == "kernelbench") return {.kind = Tolerance::Kind::kernelbench};
+  constexpr std::string_view kRtol = "rtol=", kAtol = ",atol=";
+  const auto comma = text.find(kAtol);
+  if (text.starts_with(kRtol) && comma != std::string::npos) {
+    const auto rtol = read_real(text.substr(kRtol.size(), comma - kRtol.size()));
+    const auto atol = read_real(text.substr(comma + kAtol.size()));
+    if (rtol && atol && *rtol >= 0 && *atol >= 0 && std::isfinite(*rtol) && std::isfinite(*atol))
+      return {Tolerance::Kind::allclose, *rtol, *atol};
+  }
+  throw InputError(fmt::format(
+      "got \"{}\"; want strict, kernelbench or rtol=R,atol=A with R and A >= 0, as in rtol=1e-4,atol=1e-5",
+      text));
+}
+
+std::string to_string(const Tolerance& tolerance) {
+  switch (tolerance.kind) {
+    case Tolerance::Kind::strict:
+      return "strict";
+    case Tolerance::Kind::kernelbench:
+      return "kernelbench";
+    case Tolerance::Kind::allclose:
+      break;
+  }
+  return fmt::format("rtol={},atol={}", tolerance.rtol, tolerance.atol);
+}
+
 bool is_valid_seconds(double seconds) {
   return 0 < seconds && seconds <= kMaxSeconds;
 }
@@ -182,6 +217,8 @@ std::string wanted_seconds() {
 std::optional<std::string> check_options(const RunOptions& options) {
   if (!options.check && !options.time)
     return "check and time are both off, which leaves nothing to do; want at least one";
+  if (!options.check && !options.tolerances.empty())
+    return "a tolerance is asked for, but check is off; want the check on";
   if (options.timing.min_time_s > options.timing.max_time_s)
     return fmt::format("the min time, {} s, is longer than the max time, {} s; want it no longer",
                        options.timing.min_time_s, options.timing.max_time_s);
@@ -193,6 +230,11 @@ void drop_repeats(RunOptions& options) {
   std::erase_if(options.shapes, [&](const Shape& s) {
     return !shapes.insert({s.n, s.c, s.h, s.w, s.k}).second;
   });
+  std::vector<Tolerance> tolerances;
+  for (const Tolerance& tolerance : options.tolerances)
+    if (tolerance != Tolerance{} && std::ranges::find(tolerances, tolerance) == tolerances.end())
+      tolerances.push_back(tolerance);
+  options.tolerances = std::move(tolerances);
   std::set<Fill> fills;
   std::erase_if(options.fills, [&](Fill fill) { return !fills.insert(fill).second; });
 }

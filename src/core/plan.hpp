@@ -30,12 +30,27 @@ struct TimingOptions {
   std::optional<int> samples;    // a fixed count instead of the stop rule
 };
 
+/// A rule to tell beside the strict one: allclose, against float64 on every fill that is checked; or that of
+/// KernelBench, five inputs within 1e-4 of float64 and of a framework's TF32 result.
+struct Tolerance {
+  enum class Kind { strict, kernelbench, allclose };
+  Kind kind = Kind::strict;
+  double rtol = 0, atol = 0;  // of allclose
+
+  bool operator==(const Tolerance&) const = default;
+};
+
+/// "strict", "kernelbench" or "rtol=R,atol=A". Throws InputError.
+Tolerance parse_tolerance(const std::string& text);
+std::string to_string(const Tolerance& tolerance);
+
 /// What a config file can say; the command line can say the same and more, and wins.
 struct RunOptions {
   std::vector<std::string> variants;  // patterns for select_variants(); empty means all
   std::vector<Shape> shapes;          // empty: the device's default shape
   std::vector<Fill> fills;            // empty: the default set of the check
   std::uint64_t seed = 42;
+  std::vector<Tolerance> tolerances;  // beside the strict rule, which is always told
   bool check = true;
   bool time = true;
   TimingOptions timing;
@@ -49,7 +64,7 @@ std::string wanted_seconds();
 /// Why these options, each valid by itself, cannot go together; nothing if they can.
 std::optional<std::string> check_options(const RunOptions& options);
 
-/// Keeps the first of equal shapes and of equal fills: sweeps may overlap, and a case runs once.
+/// Keeps the first of equal shapes, fills and tolerances: sweeps may overlap, and a case runs once.
 void drop_repeats(RunOptions& options);
 
 /// Reads a config file. Every mistake is an InputError "FILE: /json/pointer: what is wrong; what would be

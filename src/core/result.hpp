@@ -72,6 +72,16 @@ struct FillResult {
   std::optional<Forensics> forensics;  // where outputs are wrong
 };
 
+/// What a tolerance that was asked for says of an output: told beside the verdict, which it never changes.
+struct ToleranceResult {
+  std::string name;  // as --tolerance takes it
+  Fill fill = Fill::kernelbench;
+  std::string against;  // "float64": the reference; "tf32": what a framework's TF32 convolution gives
+  std::int64_t compared = 0, violations = 0;
+  double max_abs = 0;
+  Verdict verdict = Verdict::passed;  // failed with one violation
+};
+
 /// Statistics of one case's timed launches, milliseconds.
 struct TimeSummary {
   double median = 0, mean = 0, min = 0, p5 = 0, p95 = 0, stddev = 0;
@@ -93,7 +103,8 @@ struct CaseResult {
   Verdict verdict = Verdict::passed;
   std::string reason;
   std::string detail;
-  std::vector<FillResult> checks;      // empty when not checked
+  std::vector<FillResult> checks;  // empty when not checked
+  std::vector<ToleranceResult> tolerances;
   std::optional<TimeSummary> time_ms;  // absent when not timed
   std::optional<double> floor_ms, percent_of_floor;
   std::string binding_ceiling;    // empty where no floor is known

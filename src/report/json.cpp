@@ -28,7 +28,7 @@ using Json = nlohmann::json;
 // `field(key, value)` writes a value or reads one back. Others: `known` is null where the value is 0, which
 // no device has; `measured` is null, and read as the default, where it was not; `dotted` is "MAJOR.MINOR",
 // null where both are 0; `derived` is written for the report's readers and follows from the rest; `group` is
-// an object with no struct of its own.
+// an object with no struct of its own; `added` came with a later minor version, and may be missing.
 
 template <class T, class Described>
 concept Is = std::same_as<std::remove_const_t<T>, Described>;
@@ -85,6 +85,7 @@ void describe(Field& field, Is<ReportPlan> auto& plan) {
   field("shapes", plan.options.shapes);
   field("fills", plan.options.fills);
   field("seed", plan.options.seed);
+  field.added("tolerances", plan.options.tolerances);
   field("check", plan.options.check);
   field("time", plan.options.time);
   field("timing", plan.options.timing);
@@ -114,12 +115,45 @@ void describe(Field& field, Is<ErrorSummary> auto& error) {
   field("max_abs", error.max_abs);
   field("max_rel", error.max_rel);
   field("max_ulp", error.max_ulp);
+  field.added("max_ulp_z", error.max_ulp_z);
+  field.added("first_nonfinite_z", error.first_nonfinite_z);
   field("relative_frobenius", error.relative_frobenius);
   field("fingerprint", error.fingerprint);
   field("consistent_with", error.consistent_with);
   field("zero_accepted_share", error.zero_accepted_share);
   field("worst_at", error.worst_at);
   field("first_wrong_at", error.first_wrong_at);
+}
+
+template <class Field>
+void describe(Field& field, Is<WrongPlace> auto& place) {
+  field("axis", place.axis);
+  field("first", place.first);
+  field("last", place.last);
+  field("period", place.period);
+}
+
+template <class Field>
+void describe(Field& field, Is<Forensics> auto& forensics) {
+  field("wrong_share", forensics.wrong_share);
+  field("nan_share", forensics.nan_share);
+  field("poison_share", forensics.poison_share);
+  field("places", forensics.places);
+  field("wrong_above_z", forensics.wrong_above_z);
+  field("wrong_below_z", forensics.wrong_below_z);
+  field("matches", forensics.matches);
+  field("matches_everywhere", forensics.matches_everywhere);
+}
+
+template <class Field>
+void describe(Field& field, Is<ToleranceResult> auto& tolerance) {
+  field("name", tolerance.name);
+  field("fill", tolerance.fill);
+  field("against", tolerance.against);
+  field("compared", tolerance.compared);
+  field("violations", tolerance.violations);
+  field("max_abs", tolerance.max_abs);
+  field("verdict", tolerance.verdict);
 }
 
 template <class Field>
@@ -133,6 +167,7 @@ void describe(Field& field, Is<FillResult> auto& check) {
   const bool ran = check.verdict != Verdict::skipped;
   field.measured("repeatable", check.repeatable, ran);
   field.measured("error", check.error, ran);
+  field.added("forensics", check.forensics);
 }
 
 template <class Field>
@@ -189,6 +224,7 @@ void describe(Field& field, Is<CaseResult> auto& result) {
   field("detail", result.detail);
   field.derived("error", [&] { return deciding_error(result); });
   field("checks", result.checks);
+  field.added("tolerances", result.tolerances);
   field("time_ms", result.time_ms);
   field("floor_ms", result.floor_ms);
   field("binding_ceiling", result.binding_ceiling);
@@ -230,6 +266,10 @@ class Writer {
   void operator()(const char* key, const T& value) {
     object_[key] = json_of(value);
   }
+  template <class T>
+  void added(const char* key, const T& value) {
+    (*this)(key, value);
+  }
   template <std::integral T>
   void known(const char* key, T value) {
     object_[key] = value == 0 ? OrderedJson() : OrderedJson(value);
@@ -265,6 +305,7 @@ class Writer {
   static OrderedJson json_of(const std::string& value) {
     return value.empty() ? OrderedJson() : OrderedJson(value);
   }
+  static OrderedJson json_of(const Tolerance& tolerance) { return to_string(tolerance); }
   static OrderedJson json_of(SchemaVersion version) {
     return fmt::format("{}.{}", version.major, version.minor);
   }
@@ -313,6 +354,11 @@ class Reader {
   template <class T>
   void operator()(const char* key, T& value) {
     read(member(key), value);
+  }
+  template <class T>
+  void added(const char* key, T& value) {
+    value = T();
+    if (node_.value().contains(key)) read(member(key), value);
   }
   template <std::integral T>
   void known(const char* key, T& value) {
@@ -386,6 +432,11 @@ class Reader {
   static void read(const JsonNode& node, std::string& value) {
     if (!node.value().is_null() && !node.value().is_string()) node.want("a string or null");
     value = node.value().is_null() ? std::string() : node.value().get<std::string>();
+  }
+  static void read(const JsonNode& node, Tolerance& tolerance) {
+    std::string text;
+    read(node, text);
+    tolerance = node.here([&] { return parse_tolerance(text); });
   }
   static void read(const JsonNode& node, SchemaVersion& version) {
     std::tie(version.major, version.minor) = read_dotted(node);

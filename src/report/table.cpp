@@ -387,6 +387,44 @@ std::string skipped_lines(std::span<const CaseResult> cases, int width) {
   return out;
 }
 
+/// What was asked for beside the strict verdict: a case and a rule a line.
+std::string tolerance_lines(std::span<const CaseResult> cases, int width) {
+  std::string out;
+  for (const CaseResult& result : cases)
+    for (auto first = result.tolerances.begin(); first != result.tolerances.end();) {
+      const auto end = std::find_if(first, result.tolerances.end(),
+                                    [&](const ToleranceResult& other) { return other.name != first->name; });
+      std::string line = fmt::format("{} by {}:", name_of(result), first->name);
+      for (auto told = first; told != end; ++told) {
+        line += fmt::format("{} {} on {} against {} (", told == first ? "" : ",", to_string(told->verdict),
+                            to_string(told->fill), told->against);
+        if (told->violations > 0)
+          line += fmt::format("{} of {} outputs beyond, ", told->violations, told->compared);
+        line += fmt::format("max abs {})", scientific(told->max_abs));
+      }
+      out += folded(line, width, 2);
+      first = end;
+    }
+  return out;
+}
+
+/// The activation by itself, where the fill `delta` was checked.
+std::string activation_lines(std::span<const CaseResult> cases, int width) {
+  std::string out;
+  for (const CaseResult& result : cases)
+    for (const FillResult& check : result.checks) {
+      const ErrorSummary& error = check.error;
+      if (!error.max_ulp_z) continue;
+      out += folded(fmt::format("activation of {}: at most {:.2f} ULP off, at z = {:.9g}; {}",
+                                name_of(result), error.max_ulp, *error.max_ulp_z,
+                                error.first_nonfinite_z
+                                    ? fmt::format("not finite from z = {:.9g} on", *error.first_nonfinite_z)
+                                    : "finite everywhere"),
+                    width, 2);
+    }
+  return out;
+}
+
 std::string footnotes(const Rows& rows, const std::vector<std::string>& left_out, int width) {
   std::string out;
   if (std::ranges::any_of(rows, [](auto* row) { return row->emulated && shown_time(*row); }))
@@ -413,7 +451,9 @@ std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& dev
     if (const std::string notes = footnotes(rows, left_out, style.width); !notes.empty()) out += "\n" + notes;
   }
   if (const std::string lines = not_passed_lines(cases, style); !lines.empty()) out += "\n" + lines;
-  if (const std::string lines = skipped_lines(cases, style.width); !lines.empty()) out += "\n" + lines;
+  for (const std::string& lines : {tolerance_lines(cases, style.width), activation_lines(cases, style.width),
+                                   skipped_lines(cases, style.width)})
+    if (!lines.empty()) out += "\n" + lines;
   return out;
 }
 

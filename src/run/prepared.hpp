@@ -1,6 +1,7 @@
 // A variant's plan together with the memory that it uses.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,10 @@
 #include "run/inputs.hpp"
 
 namespace convmish {
+
+/// Two words that no right output consists of: a quiet NaN with a payload, and a large finite float, so that
+/// a sum into the output (rather than a store) differs between two runs even where NaN would stay NaN.
+inline constexpr std::uint32_t kPoison = 0x7fc0dead, kOtherPoison = 0x7149f2ca;
 
 /// Memory that all variants of a shape take turns with: the output, and the largest workspace so far.
 class SharedOutput {

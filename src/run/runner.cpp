@@ -9,6 +9,7 @@
 #include "run/prepared.hpp"
 #include "run/reasons.hpp"
 #include "run/timing.hpp"
+#include "run/tolerances.hpp"
 #include "run/verify.hpp"
 
 namespace convmish {
@@ -69,6 +70,7 @@ class ShapeRun {
   std::vector<CaseResult> run() {
     if (options_.run.check)
       for (const Fill fill : options_.run.fills) check_fill(fill);
+    if (asks_for(Tolerance::Kind::kernelbench)) check_kernelbench();
     if (options_.run.time) time();
     return std::move(results_);
   }
@@ -91,6 +93,28 @@ class ShapeRun {
       PreparedVariant prepared(device_, variant, inputs, *output);
       if (!result.prepare_ms) describe_plan(prepared, result);  // of the first fill: all of its images
       adopt(result, verify(device_, prepared, inputs, *output));
+      for (const Tolerance& tolerance : options_.run.tolerances)
+        if (tolerance.kind == Tolerance::Kind::allclose)
+          result.tolerances.push_back(apply_allclose(device_, prepared, inputs, *output, tolerance));
+    });
+  }
+
+  bool asks_for(Tolerance::Kind kind) const {
+    return std::ranges::find(options_.run.tolerances, kind, &Tolerance::kind) !=
+           options_.run.tolerances.end();
+  }
+
+  void check_kernelbench() {
+    Shape shape = shape_;
+    shape.n = check_batch(shape_, /*first=*/false);
+    std::optional<SharedOutput> output;
+    for_each_running([&](const Variant& variant, CaseResult& result) {
+      progress_(variant, {Step::Kind::check, Fill::kernelbench});
+      Inputs inputs(device_, Fill::kernelbench, options_.run.seed, shape);  // anew: their x is redrawn
+      if (!output) output.emplace(device_, shape);
+      PreparedVariant prepared(device_, variant, inputs, *output);
+      for (ToleranceResult& told : apply_kernelbench(device_, prepared, inputs, *output))
+        result.tolerances.push_back(std::move(told));
     });
   }
 
@@ -203,6 +227,7 @@ std::string repeat_command(const CaseResult& result, const RunOptions& options) 
   std::string fills;
   for (const Fill fill : result.fills) fills += (fills.empty() ? "" : ",") + std::string(to_string(fill));
   command += " --fill " + fills;
+  for (const Tolerance& tolerance : options.tolerances) command += " --tolerance " + to_string(tolerance);
   if (!options.check) command += " --no-check";
   if (!options.time) command += " --no-time";
   return command;

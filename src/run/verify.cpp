@@ -11,10 +11,6 @@
 namespace convmish {
 namespace {
 
-// Two words that no right output consists of: a quiet NaN with a payload, and a large finite float, so that
-// a sum into the output (rather than a store) differs between the two runs even where NaN would stay NaN.
-constexpr std::uint32_t kPoison = 0x7fc0dead, kOtherPoison = 0x7149f2ca;
-
 /// Outputs at which 0 would fail, of all: with fewer than this, passing proves nothing.
 constexpr double kLeastTelling = 0.1;
 
@@ -73,22 +69,28 @@ std::int64_t check_batch(const Shape& shape, bool first) {
   return std::clamp<std::int64_t>((kOutputs + image - 1) / image, 1, shape.n);
 }
 
-FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
-                        SharedOutput& output) {
+Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
+                         SharedOutput& output) {
   const Variant& variant = prepared.variant();
   const FillSpec& spec = inputs.spec();
   const bool exact_sums = spec.fill == Fill::exact && prepared.plan().algorithm == Algorithm::direct;
+  return {.shape = spec.shape,
+          .x = inputs.x(variant.layout),
+          .filter = weights.filter(variant.layout),
+          .bias = weights.bias(),
+          .y = output.y(),
+          .layout = variant.layout,
+          .rule = acceptance_rule(variant.math, spec.shape, exact_sums),
+          .algorithm = prepared.plan().algorithm,
+          .fingerprint = spec.fill == Fill::normal,
+          .activation_only = spec.fill == Fill::delta};
+}
+
+FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
+                        SharedOutput& output) {
+  const FillSpec& spec = inputs.spec();
+  const Comparison comparison = comparison_of(prepared, inputs, weights, output);
   FillResult result{.fill = spec.fill, .seed = spec.seed, .batch = spec.shape.n};
-  const Comparison comparison{.shape = spec.shape,
-                              .x = inputs.x(variant.layout),
-                              .filter = weights.filter(variant.layout),
-                              .bias = weights.bias(),
-                              .y = output.y(),
-                              .layout = variant.layout,
-                              .rule = acceptance_rule(variant.math, spec.shape, exact_sums),
-                              .algorithm = prepared.plan().algorithm,
-                              .fingerprint = spec.fill == Fill::normal,
-                              .activation_only = spec.fill == Fill::delta};
   result.error = device.compare(comparison, {});
   if (result.error.wrong > 0) {
     result.forensics =
@@ -96,7 +98,7 @@ FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs&
     fail(result, reason::outside_tolerance,
          describe_wrong(result.error, describe(*result.forensics, spec.shape)));
   } else {
-    judge_summary(result, variant.math);
+    judge_summary(result, prepared.variant().math);
   }
   return result;
 }

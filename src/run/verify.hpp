@@ -21,6 +21,11 @@ std::int64_t check_batch(const Shape& shape, bool first);
 /// Throws DeviceError or what the variant throws.
 FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output);
 
+/// The output as it stands against the reference of `inputs.x` and the weights of `weights`, by the strict
+/// rule.
+Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
+                         SharedOutput& output);
+
 /// Judges the output as it stands, computed from `inputs.x` and the weights of `weights`.
 FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
                         SharedOutput& output);

@@ -113,7 +113,47 @@ TEST(JsonCase, KeepsEveryMember) {
         std::tie(f.max_ulp, f.relative_frobenius, f.fingerprint, f.consistent_with, f.zero_accepted_share),
         std::tie(e.max_ulp, e.relative_frobenius, e.fingerprint, e.consistent_with, e.zero_accepted_share));
     EXPECT_EQ(f.first_wrong_at.has_value(), e.first_wrong_at.has_value());
+    ASSERT_EQ(d.forensics.has_value(), c.forensics.has_value());
   }
+  const Forensics &o = *a.checks.back().forensics, &r = *b.checks.back().forensics;
+  EXPECT_EQ(std::tie(r.wrong_share, r.nan_share, r.poison_share, r.wrong_above_z, r.wrong_below_z, r.matches,
+                     r.matches_everywhere),
+            std::tie(o.wrong_share, o.nan_share, o.poison_share, o.wrong_above_z, o.wrong_below_z, o.matches,
+                     o.matches_everywhere));
+  ASSERT_EQ(r.places.size(), o.places.size());
+  for (std::size_t i = 0; i < o.places.size(); ++i) {
+    const WrongPlace &place = r.places[i], &of = o.places[i];
+    EXPECT_EQ(std::tie(place.axis, place.first, place.last, place.period),
+              std::tie(of.axis, of.first, of.last, of.period));
+  }
+}
+
+TEST(JsonCase, KeepsWhatWasToldBeside) {
+  const CaseResult a = testing::gpu_report().cases[1];
+  const CaseResult b = case_from_json(to_json_line(a), "worker");
+  ASSERT_EQ(b.tolerances.size(), 3u);
+  for (std::size_t i = 0; i < a.tolerances.size(); ++i) {
+    const ToleranceResult &s = a.tolerances[i], &t = b.tolerances[i];
+    EXPECT_EQ(std::tie(t.name, t.fill, t.against, t.compared, t.violations, t.max_abs, t.verdict),
+              std::tie(s.name, s.fill, s.against, s.compared, s.violations, s.max_abs, s.verdict));
+  }
+  const ErrorSummary activation =
+      case_from_json(to_json_line(testing::cpu_report().cases[0]), "worker").checks[2].error;
+  EXPECT_EQ(activation.max_ulp_z, -1.25);
+  EXPECT_EQ(activation.first_nonfinite_z, 44.5);
+}
+
+TEST(JsonCase, ReadsAnEarlierMinorVersion) {
+  json document = json_of(testing::failed_case("tiled", MathClass::fp32));
+  document.erase("tolerances");
+  for (json& check : document["checks"]) {
+    check.erase("forensics");
+    check["error"].erase("max_ulp_z");
+    check["error"].erase("first_nonfinite_z");
+  }
+  const CaseResult result = case_from_json(document.dump(), "worker");
+  EXPECT_TRUE(result.tolerances.empty());
+  EXPECT_FALSE(result.checks.back().forensics);
 }
 
 TEST(JsonCase, DoublesKeepTheirBits) {
@@ -248,6 +288,7 @@ TEST(ReportSchema, HasTheWordsOfTheCode) {
   expect_words<MathClass>(schema, "math_class");
   expect_words<Layout>(schema, "layout");
   expect_words<Algorithm>(schema, "algorithm");
+  expect_words<Axis>(schema, "axis");
   expect_words<Fill>(schema, "fill");
   expect_words<Verdict>(schema, "verdict");
   EXPECT_EQ(schema["properties"]["schema_version"]["const"],

@@ -111,6 +111,24 @@ TEST(ShapeTable, SkippedComesLastWithItsReason) {
   EXPECT_THAT(table_of(nothing), Not(HasSubstr("variant")));
 }
 
+TEST(ShapeTable, TolerancesAreToldBesideTheVerdict) {
+  const std::string table = table_of(testing::gpu_report());
+  EXPECT_THAT(table, HasSubstr("\ntiled:fp32 by kernelbench: passed on kernelbench against float64 (max abs "
+                               "1.9e-6), failed on kernelbench against tf32 (812 of 10485760 outputs beyond, "
+                               "max abs 4.5e-4)\n"
+                               "tiled:fp32 by rtol=0.0001,atol=1e-05: passed on normal against float64"));
+  EXPECT_THAT(table_of(testing::cpu_report()), Not(HasSubstr(" by ")));
+}
+
+TEST(ShapeTable, DeltaTellsTheActivationAlone) {
+  const std::string table = table_of(testing::cpu_report());
+  EXPECT_THAT(table, HasSubstr("\nactivation of naive:fp32: at most 5.50 ULP off, at z = -1.25; not finite "
+                               "from z = 44.5 on\n"
+                               "activation of onednn_fused:fp32: at most 5.50 ULP off, at z = -1.25; finite "
+                               "everywhere\n"));
+  EXPECT_THAT(table_of(testing::gpu_report()), Not(HasSubstr("activation of")));
+}
+
 TEST(ShapeTable, LayoutIsShownWhereItDiffers) {
   EXPECT_THAT(title_line(table_of(testing::gpu_report())), HasSubstr("layout"));
   EXPECT_THAT(title_line(table_of(testing::cpu_report())), Not(HasSubstr("layout")));
