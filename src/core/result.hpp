@@ -40,6 +40,25 @@ struct ErrorSummary {
   std::optional<OutputAt> worst_at, first_wrong_at;
 };
 
+/// What all wrong outputs have in common: a coordinate from `first` to `last`, or, where there is a period,
+/// one whose remainder by the period is.
+struct WrongPlace {
+  Axis axis = Axis::q;
+  std::int64_t first = 0, last = 0;
+  std::optional<std::int64_t> period;
+};
+
+/// Why a check failed, as far as the output shows it. Shares are of all outputs.
+struct Forensics {
+  double wrong_share = 0, nan_share = 0;
+  double poison_share = 0;         // not written: the bits of before the launch
+  std::vector<WrongPlace> places;  // empty: all over y
+  /// All sampled outputs whose pre-activation is beyond this are wrong, all others right.
+  std::optional<double> wrong_above_z, wrong_below_z;
+  std::vector<std::string> matches;  // known mistakes that give the wrong outputs, the likeliest first
+  bool matches_everywhere = false;   // and the right ones too: the mistake is made at every output
+};
+
 /// The check of one variant on one shape with one fill.
 struct FillResult {
   Fill fill = Fill::kernelbench;
@@ -50,6 +69,7 @@ struct FillResult {
   std::string detail;      // one line for people
   bool repeatable = true;  // a second run, from another poison, gave the same bits
   ErrorSummary error;
+  std::optional<Forensics> forensics;  // where outputs are wrong
 };
 
 /// Statistics of one case's timed launches, milliseconds.

@@ -22,6 +22,9 @@ enum class Pipe { ffma, tensor_tf32, tensor_fp16, unknown };
 /// `direct` sums the products themselves; `transform` (Winograd, FFT) errs by norm, not by element.
 enum class Algorithm { direct, transform };
 
+/// The coordinates of an output.
+enum class Axis { n, k, p, q };
+
 /// How the inputs of a case are drawn (src/check/fill.hpp defines each).
 enum class Fill { kernelbench, normal, positive, wide, tails, exact, delta, special };
 
@@ -62,8 +65,7 @@ template <>
 struct Words<Pipe> {
   static constexpr std::string_view name = "pipe";
   static constexpr std::array list{Word{Pipe::ffma, "ffma"}, Word{Pipe::tensor_tf32, "tensor_tf32"},
-                                   Word{Pipe::tensor_fp16, "tensor_fp16"},
-                                   Word{Pipe::unknown, "unknown"}};
+                                   Word{Pipe::tensor_fp16, "tensor_fp16"}, Word{Pipe::unknown, "unknown"}};
 };
 template <>
 struct Words<Algorithm> {
@@ -72,24 +74,36 @@ struct Words<Algorithm> {
                                    Word{Algorithm::transform, "transform"}};
 };
 template <>
+struct Words<Axis> {
+  static constexpr std::string_view name = "axis";
+  static constexpr std::array list{Word{Axis::n, "n"}, Word{Axis::k, "k"}, Word{Axis::p, "p"},
+                                   Word{Axis::q, "q"}};
+};
+template <>
 struct Words<Fill> {
   static constexpr std::string_view name = "fill";
-  static constexpr std::array list{
-      Word{Fill::kernelbench, "kernelbench"}, Word{Fill::normal, "normal"}, Word{Fill::positive, "positive"},
-      Word{Fill::wide, "wide"},               Word{Fill::tails, "tails"},   Word{Fill::exact, "exact"},
-      Word{Fill::delta, "delta"},             Word{Fill::special, "special"}};
+  static constexpr std::array list{Word{Fill::kernelbench, "kernelbench"},
+                                   Word{Fill::normal, "normal"},
+                                   Word{Fill::positive, "positive"},
+                                   Word{Fill::wide, "wide"},
+                                   Word{Fill::tails, "tails"},
+                                   Word{Fill::exact, "exact"},
+                                   Word{Fill::delta, "delta"},
+                                   Word{Fill::special, "special"}};
 };
 template <>
 struct Words<Verdict> {
   static constexpr std::string_view name = "verdict";
   static constexpr std::array list{
-      Word{Verdict::passed, "passed"},   Word{Verdict::failed, "failed"},
+      Word{Verdict::passed, "passed"},         Word{Verdict::failed, "failed"},
       Word{Verdict::mistrusted, "mistrusted"}, Word{Verdict::skipped, "skipped"},
-      Word{Verdict::crashed, "crashed"}, Word{Verdict::timed_out, "timed_out"}};
+      Word{Verdict::crashed, "crashed"},       Word{Verdict::timed_out, "timed_out"}};
 };
 
 template <class Enum>
-  requires requires { Words<Enum>::list; }
+requires requires {
+  Words<Enum>::list;
+}
 constexpr std::string_view to_string(Enum value) {
   for (const auto& word : Words<Enum>::list)
     if (word.value == value) return word.text;

@@ -34,6 +34,7 @@ void* SharedOutput::workspace(std::size_t bytes) {
 }
 
 void SharedOutput::poison(std::uint32_t word) {
+  poison_word_ = word;
   device_.fill_words(y_->data(), y_->bytes(), word);
   if (workspace_) device_.fill_words(workspace_->data(), workspace_->bytes(), word);
 }

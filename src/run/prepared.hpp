@@ -22,11 +22,13 @@ class SharedOutput {
 
   /// Overwrites y and the workspace with `word`, so that what a launch does not write shows.
   void poison(std::uint32_t word);
+  std::uint32_t poison_word() const { return poison_word_; }  // the last one
   std::optional<std::string> damage();
 
  private:
   Device& device_;
   std::unique_ptr<Buffer> y_, workspace_;
+  std::uint32_t poison_word_ = 0;
 };
 
 class PreparedVariant final : public PlanMemory {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "check/summary.hpp"
+#include "run/forensics.hpp"
 #include "run/reasons.hpp"
 
 namespace convmish {
@@ -17,16 +18,16 @@ constexpr std::uint32_t kPoison = 0x7fc0dead, kOtherPoison = 0x7149f2ca;
 /// Outputs at which 0 would fail, of all: with fewer than this, passing proves nothing.
 constexpr double kLeastTelling = 0.1;
 
-std::string describe_wrong(const ErrorSummary& error) {
+std::string describe_wrong(const ErrorSummary& error, const std::string& forensics) {
   const OutputAt& first = *error.first_wrong_at;
   const OutputAt& worst = *error.worst_at;
   return fmt::format(
-      "{} of {} outputs are wrong{}; first at n{} k{} p{} q{}: {:.9g} instead of {:.9g}; worst at n{} k{} "
-      "p{} q{}: "
-      "{:.9g} instead of {:.9g}, {:.3g} times the allowed error",
+      "{} of {} outputs are wrong{}: {}; first at n{} k{} p{} q{}: {:.9g} instead of {:.9g}; worst at n{} "
+      "k{} "
+      "p{} q{}: {:.9g} instead of {:.9g}, {:.3g} times the allowed error",
       error.wrong, error.compared,
-      error.nan_outputs ? fmt::format(" ({} are NaN)", error.nan_outputs) : std::string(), first.n, first.k,
-      first.p, first.q, first.found, first.expected, worst.n, worst.k, worst.p, worst.q, worst.found,
+      error.nan_outputs ? fmt::format(" ({} are NaN)", error.nan_outputs) : std::string(), forensics, first.n,
+      first.k, first.p, first.q, first.found, first.expected, worst.n, worst.k, worst.p, worst.q, worst.found,
       worst.expected, error.worst_ratio);
 }
 
@@ -39,7 +40,6 @@ void fail(FillResult& result, std::string_view reason, std::string detail) {
 
 void judge_summary(FillResult& result, MathClass declared) {
   const ErrorSummary& error = result.error;
-  if (error.wrong > 0) return fail(result, reason::outside_tolerance, describe_wrong(error));
   if (error.fingerprint && !(*error.fingerprint <= fingerprint_limit(declared)))
     return fail(result, reason::wrong_class,
                 fmt::format("declared {}, but its error is that of {} (R = {:.3g}, at most {:.3g})",
@@ -79,17 +79,25 @@ FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs&
   const FillSpec& spec = inputs.spec();
   const bool exact_sums = spec.fill == Fill::exact && prepared.plan().algorithm == Algorithm::direct;
   FillResult result{.fill = spec.fill, .seed = spec.seed, .batch = spec.shape.n};
-  result.error = device.compare({.shape = spec.shape,
-                                 .x = inputs.x(variant.layout),
-                                 .filter = weights.filter(variant.layout),
-                                 .bias = weights.bias(),
-                                 .y = output.y(),
-                                 .layout = variant.layout,
-                                 .rule = acceptance_rule(variant.math, spec.shape, exact_sums),
-                                 .algorithm = prepared.plan().algorithm,
-                                 .fingerprint = spec.fill == Fill::normal},
-                                {});
-  judge_summary(result, variant.math);
+  const Comparison comparison{.shape = spec.shape,
+                              .x = inputs.x(variant.layout),
+                              .filter = weights.filter(variant.layout),
+                              .bias = weights.bias(),
+                              .y = output.y(),
+                              .layout = variant.layout,
+                              .rule = acceptance_rule(variant.math, spec.shape, exact_sums),
+                              .algorithm = prepared.plan().algorithm,
+                              .fingerprint = spec.fill == Fill::normal,
+                              .activation_only = spec.fill == Fill::delta};
+  result.error = device.compare(comparison, {});
+  if (result.error.wrong > 0) {
+    result.forensics =
+        investigate(device, {comparison, result.error, spec, weights.spec(), output.poison_word()});
+    fail(result, reason::outside_tolerance,
+         describe_wrong(result.error, describe(*result.forensics, spec.shape)));
+  } else {
+    judge_summary(result, variant.math);
+  }
   return result;
 }
 
