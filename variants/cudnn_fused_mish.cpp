@@ -10,11 +10,11 @@ namespace convmish {
 namespace {
 
 Plan prepare(const Problem& problem, MathClass math) {
-  const auto convolution = fastest_cudnn_convolution(problem, math, ConvolutionEpilogue::none);
-  const CudnnWorkspace layout(problem.shape, *convolution);
+  const auto convolution = fastest_cudnn_convolution(problem, math, {.epilogue = ConvolutionEpilogue::none});
+  const CudnnWorkspace layout(*convolution, {problem.shape.y_elements()});
   const auto launch = [=, shape = problem.shape, filter = problem.filter,
                        bias = problem.bias](const LaunchArgs& args) {
-    float* products = layout.tensor(args.workspace);
+    float* products = layout.tensor(args.workspace, 0);
     void* workspace = layout.convolution(args.workspace);
     convolution->launch({args.x, filter, nullptr, products, workspace}, args.stream);
     activate<DeviceKind::cuda>({products, bias, args.y, shape, MishCount::twice}, args.stream);

@@ -10,7 +10,7 @@ namespace convmish {
 namespace {
 
 Plan prepare(const Problem& problem, MathClass math) {
-  const auto convolution = fastest_cudnn_convolution(problem, math, ConvolutionEpilogue::none);
+  const auto convolution = fastest_cudnn_convolution(problem, math, {.epilogue = ConvolutionEpilogue::none});
   const auto launch = [=, shape = problem.shape, filter = problem.filter,
                        bias = problem.bias](const LaunchArgs& args) {
     convolution->launch({args.x, filter, nullptr, args.y, args.workspace}, args.stream);

@@ -14,19 +14,19 @@ namespace {
 
 std::shared_ptr<const CudnnConvolution> convolution_with_bias_if_any(const Problem& problem, MathClass math) {
   try {
-    return fastest_cudnn_convolution(problem, math, ConvolutionEpilogue::bias);
+    return fastest_cudnn_convolution(problem, math, {.epilogue = ConvolutionEpilogue::bias});
   } catch (const Unsupported&) {
-    return fastest_cudnn_convolution(problem, math, ConvolutionEpilogue::none);
+    return fastest_cudnn_convolution(problem, math, {.epilogue = ConvolutionEpilogue::none});
   }
 }
 
 Plan prepare(const Problem& problem, MathClass math) {
   const auto convolution = convolution_with_bias_if_any(problem, math);
-  const CudnnWorkspace layout(problem.shape, *convolution);
-  const bool bias_is_left = convolution->epilogue == ConvolutionEpilogue::none;
+  const CudnnWorkspace layout(*convolution, {problem.shape.y_elements()});
+  const bool bias_is_left = convolution->graph.epilogue == ConvolutionEpilogue::none;
   const auto launch = [=, shape = problem.shape, filter = problem.filter,
                        bias = problem.bias](const LaunchArgs& args) {
-    float* between = layout.tensor(args.workspace);
+    float* between = layout.tensor(args.workspace, 0);
     convolution->launch({args.x, filter, bias, args.y, layout.convolution(args.workspace)}, args.stream);
     activate<DeviceKind::cuda>({args.y, bias_is_left ? bias : nullptr, between, shape, MishCount::once},
                                args.stream);

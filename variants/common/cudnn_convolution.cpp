@@ -1,21 +1,6 @@
-// Plan search and launch on cudnn-frontend's descriptor classes: they tell each plan's numerical notes, which
-// the frontend's graph class keeps to itself.
-
-// libcudnn.so.9 is opened at run time, so that the tool starts where it is missing.
-#define NV_CUDNN_FRONTEND_USE_DYNAMIC_LOADING
-#define CUDNN_FRONTEND_SKIP_JSON_LIB
+// Plan search and launch on cudnn-frontend's descriptor classes.
 #include "variants/common/cudnn_convolution.hpp"
 
-#include <cudnn.h>
-#include <cudnn_frontend_ConvDesc.h>
-#include <cudnn_frontend_Engine.h>
-#include <cudnn_frontend_ExecutionPlan.h>
-#include <cudnn_frontend_Filters.h>
-#include <cudnn_frontend_Heuristics.h>
-#include <cudnn_frontend_OperationGraph.h>
-#include <cudnn_frontend_PointWiseDesc.h>
-#include <cudnn_frontend_VariantPack.h>
-#include <dlfcn.h>
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -27,145 +12,28 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/library_versions.hpp"
 #include "core/shape_text.hpp"
 #include "gpu/check.hpp"
-
-namespace fe = cudnn_frontend;
-
-void* fe::cudnn_dlhandle = nullptr;  // declared by the frontend, owned by whoever opens the library
+#include "variants/common/cudnn_library.hpp"
+#include "variants/common/cudnn_rounding_probe.hpp"
+#include "variants/common/device_memory.hpp"
 
 namespace convmish {
 namespace {
 
-constexpr char kLibrary[] = "libcudnn.so.9";
-constexpr std::int64_t kTensorAlignment = 16;      // bytes, promised to cuDNN
 constexpr std::size_t kWorkspaceAlignment = 1024;  // bytes, as the tool's own allocations
 constexpr int kTimedRuns = 5;                      // of each plan that may be the fastest, after a warm-up
 constexpr double kHopeless = 2.0;  // a run this many times slower than the best ends the timing
 
-// --- The library ------------------------------------------------------------------------------------------
-
-/// Opens cuDNN at the first call. Empty if it is there, else why not.
-const std::string& loading_error() {
-  static const std::string error = []() -> std::string {
-    fe::cudnn_dlhandle = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
-    if (fe::cudnn_dlhandle) return {};
-    return fmt::format("cuDNN cannot be loaded: {}; install cuDNN 9, or add its folder to LD_LIBRARY_PATH",
-                       dlerror());
-  }();
-  return error;
-}
-
-std::string cudnn_version() {
-  if (!loading_error().empty()) return {};
-  const std::size_t version = fe::detail::get_backend_version();  // 91900 is 9.19.0
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
-const RegisterLibraryVersion registered_version{"cudnn", cudnn_version};
-
-/// cuDNN's texts may run over several lines; a message of the tool is one.
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  while (!text.empty() && text.back() == ' ') text.pop_back();
-  return text;
-}
-
-void check_cudnn(cudnnStatus_t status, const char* call) {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  throw DeviceError(one_line(fmt::format("{}: {} ({})", call, fe::detail::get_error_string(status),
-                                         fe::detail::get_last_error_string_())));
-}
-
-/// One handle a process, bound to the device that is current at the first call. Never destroyed: at exit the
-/// CUDA context may be gone before it.
-cudnnHandle_t handle_on(Stream stream) {
-  static const cudnnHandle_t handle = [] {
-    cudnnHandle_t created = nullptr;
-    check_cudnn(fe::detail::create_handle(&created), "cudnnCreate");
-    return created;
-  }();
-  check_cudnn(fe::detail::set_stream(handle, stream), "cudnnSetStream");
-  return handle;
-}
-
-// --- The graph --------------------------------------------------------------------------------------------
-
-enum TensorId : std::int64_t { kX = 'x', kFilter = 'w', kBias = 'b', kProducts = 'z', kY = 'y' };
-
-fe::Tensor tensor(TensorId id, const std::array<std::int64_t, 4>& dims) {
-  const std::array<std::int64_t, 4> strides{dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
-  return fe::TensorBuilder()
-      .setDataType(CUDNN_DATA_FLOAT)
-      .setDim(4, dims.data())
-      .setStride(4, strides.data())
-      .setId(id)
-      .setAlignment(kTensorAlignment)
-      .setVirtual(id == kProducts)
-      .build();
-}
-
-fe::OperationGraph convolution_graph(const Shape& shape, ConvolutionEpilogue epilogue, cudnnHandle_t handle) {
-  const bool with_bias = epilogue == ConvolutionEpilogue::bias;
-  const std::array<std::int64_t, 4> y_dims{shape.n, shape.k, shape.p(), shape.q()};
-  const std::array<std::int64_t, 2> none{0, 0}, unit{1, 1};
-
-  const auto convolution = fe::ConvDescBuilder()
-                               .setComputeType(CUDNN_DATA_FLOAT)
-                               .setMathMode(CUDNN_CROSS_CORRELATION)
-                               .setSpatialDimCount(2)
-                               .setSpatialStride(2, unit.data())
-                               .setPrePadding(2, none.data())
-                               .setPostPadding(2, none.data())
-                               .setDilation(2, unit.data())
-                               .build();
-  const auto products = tensor(with_bias ? kProducts : kY, y_dims);
-  const auto convolve = fe::OperationBuilder(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR)
-                            .setxDesc(tensor(kX, {shape.n, shape.c, shape.h, shape.w}))
-                            .setwDesc(tensor(kFilter, {shape.k, shape.c, kFilterSize, kFilterSize}))
-                            .setyDesc(products)
-                            .setcDesc(convolution)
-                            .setAlpha(1.0f)
-                            .setBeta(0.0f)
-                            .build();
-  std::vector<const fe::Operation*> operations{&convolve};
-
-  std::optional<fe::Operation> add_bias;
-  if (with_bias) {
-    add_bias = fe::OperationBuilder(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR)
-                   .setxDesc(products)
-                   .setbDesc(tensor(kBias, {1, shape.k, 1, 1}))
-                   .setyDesc(tensor(kY, y_dims))
-                   .setpwDesc(fe::PointWiseDescBuilder()
-                                  .setMode(CUDNN_POINTWISE_ADD)
-                                  .setComputeType(CUDNN_DATA_FLOAT)
-                                  .build())
-                   .build();
-    operations.push_back(&*add_bias);
-  }
-  return fe::OperationGraphBuilder()
-      .setHandle(handle)
-      .setOperationGraph(static_cast<std::int64_t>(operations.size()), operations.data())
-      .build();
-}
-
-// --- Launch -----------------------------------------------------------------------------------------------
-
 /// Throws cudnnException where cuDNN rejects the pointers.
-cudnnStatus_t execute(const CudnnConvolution& convolution, const CudnnConvolution::Operands& operands,
+cudnnStatus_t execute(const CudnnConvolution& convolution, const ConvolutionOperands& operands,
                       Stream stream) {
-  // cuDNN takes all pointers as writable; it writes to y and the workspace alone.
-  std::array<void*, 4> pointers{const_cast<float*>(operands.x), const_cast<float*>(operands.filter),
-                                operands.y, const_cast<float*>(operands.bias)};
-  const std::array<std::int64_t, 4> ids{kX, kFilter, kY, kBias};
-  const std::int64_t count = convolution.epilogue == ConvolutionEpilogue::bias ? 4 : 3;
-  const auto pack = fe::VariantPackBuilder()
-                        .setDataPointers(count, pointers.data())
-                        .setUids(count, ids.data())
-                        .setWorkspacePointer(operands.workspace)
-                        .build();
-  return fe::detail::execute(handle_on(stream), convolution.plan->get_raw_desc(), pack.get_raw_desc());
+  const auto pack = variant_pack(convolution.graph, operands);
+  return fe::detail::execute(cudnn_handle_on(stream), convolution.plan->get_raw_desc(), pack.get_raw_desc());
+}
+
+std::size_t tensor_bytes(std::int64_t elements) {
+  return sizeof(float) * static_cast<std::size_t>(elements);
 }
 
 // --- The search -------------------------------------------------------------------------------------------
@@ -215,33 +83,24 @@ class TrialWorkspace {
     std::size_t total_bytes = 0;
     CONVMISH_CHECK_CUDA(cudaMemGetInfo(&free_bytes_, &total_bytes));
   }
-  ~TrialWorkspace() { (void)cudaFree(data_); }
-  TrialWorkspace(const TrialWorkspace&) = delete;
-  TrialWorkspace& operator=(const TrialWorkspace&) = delete;
 
   /// Whether there is room; data() is then at least so large.
   bool grow_to(std::size_t bytes) {
     if (bytes <= bytes_) return true;
     if (bytes + reserved_bytes_ > free_bytes_) return false;
-    (void)cudaFree(std::exchange(data_, nullptr));
-    bytes_ = 0;
-    const cudaError_t error = cudaMalloc(&data_, bytes);
-    if (error == cudaErrorMemoryAllocation) {
-      (void)cudaGetLastError();  // not sticky
-      return false;
-    }
-    check_cuda(error, "cudaMalloc for the workspace of a cuDNN plan");
-    bytes_ = bytes;
-    return true;
+    data_.reset();  // before the larger one: both might not fit
+    data_ = allocate_device_memory(bytes);
+    bytes_ = data_ ? bytes : 0;
+    return data_ != nullptr;
   }
-  void* data() const { return data_; }
+  void* data() const { return data_.get(); }
 
   OutOfMemory no_room_for(std::size_t bytes) const {
     return {static_cast<std::int64_t>(bytes + reserved_bytes_), static_cast<std::int64_t>(free_bytes_)};
   }
 
  private:
-  void* data_ = nullptr;
+  DeviceMemory data_;
   std::size_t bytes_ = 0, reserved_bytes_ = 0, free_bytes_ = 0;
 };
 
@@ -278,11 +137,12 @@ class Stopwatch {
 /// Tries what cuDNN proposes, one engine configuration after the other, and keeps the fastest.
 class PlanSearch {
  public:
-  PlanSearch(const Problem& problem, MathClass math, ConvolutionEpilogue epilogue)
+  PlanSearch(const Problem& problem, MathClass math, const ConvolutionGraph& graph)
       : problem_(problem),
         math_(math),
-        epilogue_(epilogue),
-        workspace_(sizeof(float) * static_cast<std::size_t>(problem.shape.y_elements())),
+        graph_(graph),
+        workspace_(tensor_bytes(problem.shape.x_elements()) + tensor_bytes(problem.shape.y_elements())),
+        probe_(problem.shape, graph.epilogue, problem.stream),
         stopwatch_(problem.stream) {}
 
   void try_all(fe::OperationGraph& graph) {
@@ -343,7 +203,7 @@ class PlanSearch {
     if (!tags_.insert(candidate.plan->getTag()).second) return;  // proposed before
 
     candidate.workspace_bytes = static_cast<std::size_t>(candidate.plan->getWorkspaceSize());
-    candidate.epilogue = epilogue_;
+    candidate.graph = graph_;
     candidate.algorithm = algorithm_of(*candidate.plan);
     candidate.note = candidate.plan->getTag().substr(graph_tag.size());
     if (const auto arithmetic = arithmetic_of(*candidate.plan); !arithmetic.empty())
@@ -353,14 +213,17 @@ class PlanSearch {
       return leave_out("needs more workspace than there is");
     }
 
-    const CudnnConvolution::Operands operands{problem_.x, problem_.filter, problem_.bias, problem_.y,
-                                              workspace_.data()};
     // The first launch warms up too: it loads the kernels.
-    if (const cudnnStatus_t status = execute(candidate, operands, problem_.stream);
+    const auto probe = probe_.operands(problem_.y, workspace_.data());
+    if (const cudnnStatus_t status = execute(candidate, probe, problem_.stream);
         status != CUDNN_STATUS_SUCCESS)
       return leave_out(fmt::format("cannot be launched: {}", fe::detail::get_error_string(status)));
-    CONVMISH_CHECK_CUDA(cudaStreamSynchronize(problem_.stream));
+    // A transform does not multiply the multiplicands themselves.
+    if (probe_.truncates(problem_.y) && candidate.algorithm == Algorithm::direct)
+      return leave_out("truncates multiplicands");
 
+    const ConvolutionOperands operands{problem_.x, problem_.filter, problem_.bias, problem_.y,
+                                       workspace_.data()};
     const double time_ms = time_runs([&] { candidate.launch(operands, problem_.stream); });
     record_.timed.push_back({candidate.note, candidate.workspace_bytes, time_ms});
     if (time_ms < best_ms_) {
@@ -401,8 +264,9 @@ class PlanSearch {
 
   const Problem& problem_;
   MathClass math_;
-  ConvolutionEpilogue epilogue_;
+  ConvolutionGraph graph_;
   TrialWorkspace workspace_;
+  RoundingProbe probe_;  // after workspace_, which has its memory's size set aside
   Stopwatch stopwatch_;
   std::set<std::string> tags_;  // of the plans built so far
   PlanSearchRecord record_;
@@ -414,23 +278,23 @@ class PlanSearch {
 
 }  // namespace
 
-void CudnnConvolution::launch(const Operands& operands, Stream stream) const try {
+void CudnnConvolution::launch(const ConvolutionOperands& operands, Stream stream) const try {
   check_cudnn(execute(*this, operands, stream), "cudnnBackendExecute");
 } catch (const fe::cudnnException& error) {
   throw DeviceError(one_line(error.what()));
 }
 
 std::shared_ptr<const CudnnConvolution> fastest_cudnn_convolution(const Problem& problem, MathClass math,
-                                                                  ConvolutionEpilogue epilogue) try {
+                                                                  const ConvolutionGraph& graph) try {
   // Never destroyed, as the handle.
-  using Key = std::tuple<std::string, MathClass, ConvolutionEpilogue>;
+  using Key = std::tuple<std::string, MathClass, ConvolutionGraph>;
   static auto& found = *new std::map<Key, std::shared_ptr<const CudnnConvolution>>;
 
-  auto& convolution = found[{to_string(problem.shape), math, epilogue}];
+  auto& convolution = found[{to_string(problem.shape), math, graph}];
   if (!convolution) {
-    auto graph = convolution_graph(problem.shape, epilogue, handle_on(problem.stream));
-    PlanSearch search(problem, math, epilogue);
-    search.try_all(graph);
+    auto operations = operation_graph(problem.shape, graph, problem.stream);
+    PlanSearch search(problem, math, graph);
+    search.try_all(operations);
     convolution = std::make_shared<const CudnnConvolution>(search.result());
   }
   return convolution;
@@ -440,20 +304,23 @@ std::shared_ptr<const CudnnConvolution> fastest_cudnn_convolution(const Problem&
   throw DeviceError(text);
 }
 
-CudnnWorkspace::CudnnWorkspace(const Shape& shape, const CudnnConvolution& convolution)
-    : convolution_bytes(convolution.workspace_bytes) {
-  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(shape.y_elements());
-  tensor_bytes = (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+CudnnWorkspace::CudnnWorkspace(const CudnnConvolution& convolution,
+                               std::initializer_list<std::int64_t> tensor_elements)
+    : convolution_bytes_(convolution.workspace_bytes) {
+  for (const std::int64_t elements : tensor_elements) {
+    offsets_.push_back(convolution_offset_);
+    convolution_offset_ +=
+        (tensor_bytes(elements) + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  }
 }
 
 Variant cudnn_variant(Variant row, MathClass math, Plan (*prepare)(const Problem&, MathClass)) {
   row.device = DeviceKind::cuda;
   row.math = math;
-  row.layout = Layout::nchw;
   row.pipe = Pipe::unknown;  // the plan decides
   row.supports = [](const Shape&, const DeviceInfo&) -> std::optional<std::string> {
-    if (loading_error().empty()) return std::nullopt;
-    return loading_error();
+    if (cudnn_loading_error().empty()) return std::nullopt;
+    return cudnn_loading_error();
   };
   row.prepare = [prepare, math](const Problem& problem) { return prepare(problem, math); };
   return row;

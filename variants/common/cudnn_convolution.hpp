@@ -1,15 +1,17 @@
 // The convolution by cuDNN, for the variants that put their own activation behind it: the plan that is
 // measured fastest among those whose rounding the math class allows.
 //
-// Tensors are fp32 NCHW, accumulation is fp32. Which plans a class allows follows from cuDNN's numerical
-// notes of the plan's engine:
+// Tensors are fp32, accumulation is fp32. Which plans a class allows follows from cuDNN's numerical
+// notes of the plan's engine, and from a probe of what they do not tell (cudnn_rounding_probe.hpp):
 //   fp32  no tensor cores (on fp32 tensors they round multiplicands to TF32)
-//   tf32  any
+//   tf32  any that rounds multiplicands to the nearest
 //   both  no inputs rounded to fp16 (it overflows at 65504), no accumulation below fp32, deterministic
 // Winograd and FFT plans are allowed; CudnnConvolution::algorithm tells them apart.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,15 +19,13 @@
 #include <vector>
 
 #include "core/variant.hpp"
+#include "variants/common/cudnn_graph.hpp"
 
 namespace cudnn_frontend {
 class ExecutionPlan_v8;
 }
 
 namespace convmish {
-
-/// What the cuDNN graph computes behind the products.
-enum class ConvolutionEpilogue { none, bias };
 
 /// What a plan search found.
 struct PlanSearchRecord {
@@ -43,38 +43,39 @@ struct PlanSearchRecord {
 struct CudnnConvolution {
   std::shared_ptr<cudnn_frontend::ExecutionPlan_v8> plan;
   std::size_t workspace_bytes = 0;
-  ConvolutionEpilogue epilogue = ConvolutionEpilogue::none;
+  ConvolutionGraph graph;
   Algorithm algorithm = Algorithm::direct;
   std::string note;  // the plan's name and how many it was chosen from
   PlanSearchRecord search;
 
-  struct Operands {
-    const float* x = nullptr;
-    const float* filter = nullptr;
-    const float* bias = nullptr;  // ignored where the graph has none
-    float* y = nullptr;
-    void* workspace = nullptr;
-  };
-  void launch(const Operands& operands, Stream stream) const;
+  void launch(const ConvolutionOperands& operands, Stream stream) const;
 };
 
-/// Searches at the first call for a shape, class and epilogue, on the problem's own x, filter and y; later
-/// calls return the same plan. A plan's workspace must leave room for one more tensor of y's size, so that
-/// variants that need one share the search with those that do not. Throws Unsupported with cuDNN's reason
-/// where it offers no plan, OutOfMemory where none has room.
+/// Searches at the first call for a shape, class and graph, on the problem's own tensors; later calls return
+/// the same plan. Only times depend on the tensors, so any memory of their sizes does. A plan's workspace
+/// must leave room for one more tensor of x's size and one of y's, so that variants that keep such in the
+/// workspace share the search with those that do not. Throws Unsupported with cuDNN's reason where it offers
+/// no plan, OutOfMemory where none has room.
 std::shared_ptr<const CudnnConvolution> fastest_cudnn_convolution(const Problem& problem, MathClass math,
-                                                                  ConvolutionEpilogue epilogue);
+                                                                  const ConvolutionGraph& graph);
 
-/// The workspace of a variant that keeps one tensor of y's size beside the convolution's own: the tensor
-/// comes first.
-struct CudnnWorkspace {
-  std::size_t tensor_bytes = 0;  // padded, so that what follows is aligned as the whole
-  std::size_t convolution_bytes = 0;
+/// The workspace of a variant that keeps tensors of its own beside the convolution's: they come first.
+class CudnnWorkspace {
+ public:
+  CudnnWorkspace(const CudnnConvolution& convolution, std::initializer_list<std::int64_t> tensor_elements);
 
-  CudnnWorkspace(const Shape& shape, const CudnnConvolution& convolution);
-  std::size_t bytes() const { return tensor_bytes + convolution_bytes; }
-  float* tensor(void* workspace) const { return static_cast<float*>(workspace); }
-  void* convolution(void* workspace) const { return static_cast<std::byte*>(workspace) + tensor_bytes; }
+  std::size_t bytes() const { return convolution_offset_ + convolution_bytes_; }
+  float* tensor(void* workspace, std::size_t index) const {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(workspace) + offsets_[index]);
+  }
+  void* convolution(void* workspace) const {
+    return static_cast<std::byte*>(workspace) + convolution_offset_;
+  }
+
+ private:
+  std::vector<std::size_t> offsets_;    // bytes; each tensor is aligned as the whole
+  std::size_t convolution_offset_ = 0;  // bytes
+  std::size_t convolution_bytes_;
 };
 
 /// A row of the registry with what all variants on cuDNN share filled in.
