@@ -33,9 +33,9 @@ using Stream = CUstream_st*;  // cudaStream_t; always null on the CPU device
 /// What a variant may ask of the device it would run on.
 struct DeviceInfo {
   DeviceKind kind = DeviceKind::cpu;
-  int index = 0;                      // CUDA ordinal
-  std::string name;                   // as the driver or the operating system tells it
-  std::string uuid;                   // empty on the CPU
+  int index = 0;     // CUDA ordinal
+  std::string name;  // as the driver or the operating system tells it
+  std::string uuid;  // empty on the CPU
   int compute_major = 0, compute_minor = 0;
   int multiprocessors = 0;            // SMs, or hardware threads on the CPU
   std::int64_t memory_bytes = 0;      // total
@@ -62,7 +62,7 @@ struct Problem {
   float* y = nullptr;             // for a plan search only: valid during prepare, contents are free
   const DeviceInfo* device = nullptr;
   PlanMemory* memory = nullptr;
-  Stream stream = nullptr;        // prepare's device work goes here, and may be waited for
+  Stream stream = nullptr;  // prepare's device work goes here, and may be waited for
 };
 
 /// What `launch` is given. All device work goes on `stream`, and launch does not wait for it.
@@ -77,10 +77,10 @@ struct LaunchArgs {
 struct LaunchGeometry {
   std::int64_t grid[3] = {1, 1, 1};
   int block[3] = {1, 1, 1};
-  int cluster = 1;                        // thread blocks a cluster
-  std::int64_t shared_bytes = 0;          // per block, static and dynamic
-  std::optional<int> registers;           // per thread
-  std::optional<int> local_bytes;         // per thread: spills and stack
+  int cluster = 1;                 // thread blocks a cluster
+  std::int64_t shared_bytes = 0;   // per block, static and dynamic
+  std::optional<int> registers;    // per thread
+  std::optional<int> local_bytes;  // per thread: spills and stack
   std::optional<int> blocks_per_multiprocessor;
 };
 
@@ -89,8 +89,8 @@ struct Plan {
   std::function<void(const LaunchArgs&)> launch{};
   std::size_t workspace_bytes = 0;
   std::optional<LaunchGeometry> geometry{};
-  std::string note{};                          // what was chosen: a library's algorithm, a tile
-  Algorithm algorithm = Algorithm::direct;     // of this plan: a library may choose per shape
+  std::string note{};                       // what was chosen: a library's algorithm, a tile
+  Algorithm algorithm = Algorithm::direct;  // of this plan: a library may choose per shape
 };
 
 struct Variant {

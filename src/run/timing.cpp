@@ -46,10 +46,7 @@ std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant
                                        std::uint64_t seed,
                                        const std::function<void(std::size_t)>& before_launch) {
   if (variants.empty()) return {};
-  const double bytes = input_sets.front()->spec().shape.least_bytes();
-  const auto cache = bytes > kSelfEvicting * static_cast<double>(device.info().l2_bytes)
-                         ? Device::Cache::hot
-                         : Device::Cache::cold;
+  const auto cache = cache_for(input_sets.front()->spec().shape, device.info());
   std::mt19937_64 random(seed);
   std::vector<Timed> timed(variants.size());
   std::vector<std::size_t> order(variants.size());
