@@ -69,8 +69,9 @@ Choice choose(const Shape& shape) {
                                   (last_strip == ring::kStripColumns
                                        ? 0
                                        : divide_up(last_strip, hopper::kBlockPixels) * hopper::kBlockPixels);
-  choice.row_ring =
-      shape.c <= hopper::kBlockC && shape.k > hopper::kBlockK && 4 * row_pixels <= 5 * shape.q();
+  choice.row_ring = shape.c <= hopper::kBlockC && shape.k > hopper::kBlockK &&
+                    4 * row_pixels <= 5 * shape.q() &&
+                    shape.n * shape.h * divide_up(shape.q(), ring::kStripColumns) <= INT_MAX;
   choice.blocks_m = shape.k > hopper::kBlockK ? 2 : 1;
   if (choice.blocks_m == 2)
     choose_tile<hopper::streamed::Config<2>>(shape, choice);

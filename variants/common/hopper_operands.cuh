@@ -44,8 +44,7 @@ struct ChannelAffine {
   float scale, bias;
 };
 
-// --- multiplication
-// -----------------------------------------------------------------------------------------
+// --- multiplication --------------------------------------------------------------------------------------
 
 __device__ __forceinline__ std::uint64_t filter_descriptor(ptx::SharedAddress tap) {
   return ptx::matrix_descriptor(tap, 16, 8 * kBlockC * sizeof(__half), ptx::Swizzle::b128);
@@ -66,8 +65,7 @@ __device__ __forceinline__ void mma_tap(Accumulator& sums, std::uint64_t filter,
                                     !first_tap || step > 0);
 }
 
-// --- conversion
-// -----------------------------------------------------------------------------------------------
+// --- conversion ------------------------------------------------------------------------------------------
 
 inline constexpr int kXScaleLog2 = 8;
 inline constexpr float kXScale = 1 << kXScaleLog2;
@@ -115,8 +113,7 @@ __device__ __forceinline__ uint4 convert_granule(const float (&v)[kPlaneChannels
   return granule;
 }
 
-// --- filter
-// -----------------------------------------------------------------------------------------------------
+// --- filter ----------------------------------------------------------------------------------------------
 
 /// Blocks of the repacked filter. Output blocks come in pairs, so that whoever computes two finds both.
 inline constexpr int output_blocks(const Shape& shape) {

@@ -14,7 +14,7 @@ __device__ __forceinline__ SharedAddress shared_address(const void* pointer) {
   return static_cast<SharedAddress>(__cvta_generic_to_shared(pointer));
 }
 
-// --- mbarrier ---------------------------------------------------------------------------------------------
+// --- mbarrier --------------------------------------------------------------------------------------------
 
 __device__ __forceinline__ void mbarrier_init(SharedAddress barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
@@ -54,7 +54,7 @@ __device__ __forceinline__ void mbarrier_wait(SharedAddress barrier, std::uint32
       : "memory");
 }
 
-// --- named barriers, warpgroup registers, clusters --------------------------------------------------------
+// --- named barriers, warpgroup registers, clusters -------------------------------------------------------
 
 __device__ __forceinline__ void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
@@ -85,7 +85,7 @@ __device__ __forceinline__ SharedAddress map_to_rank(SharedAddress address, std:
   return remote;
 }
 
-// --- memory ---------------------------------------------------------------------------------------------
+// --- memory ----------------------------------------------------------------------------------------------
 
 /// Orders this thread's ordinary writes to shared memory before later reads by wgmma and the copy engine.
 __device__ __forceinline__ void fence_proxy_async() {
@@ -112,19 +112,9 @@ __device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination,
       : "memory");
 }
 
-/// A cache policy for lines that are read once: first to leave the L2.
-__device__ __forceinline__ std::uint64_t policy_evict_first() {
-  std::uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
-
-/// A cache policy for lines that should fill up in the L2 before they are written back.
-__device__ __forceinline__ std::uint64_t policy_evict_last() {
-  std::uint64_t policy;
-  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-  return policy;
-}
+/// L2 cache policies, as createpolicy.fractional makes them of fraction 1: constants, because then they take
+/// no registers. First to leave the L2, for what is read once; last, for lines that fill up bit by bit.
+inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000u, kEvictLast = 0x14F0000000000000u;
 
 __device__ __forceinline__ float load_global_once(const float* source, std::uint64_t policy) {
   float value;
@@ -132,12 +122,6 @@ __device__ __forceinline__ float load_global_once(const float* source, std::uint
                : "=f"(value)
                : "l"(source), "l"(policy));
   return value;
-}
-
-__device__ __forceinline__ void store_global(float* destination, float4 v, std::uint64_t policy) {
-  asm volatile("st.global.L2::cache_hint.v4.f32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(destination), "f"(v.x),
-               "f"(v.y), "f"(v.z), "f"(v.w), "l"(policy)
-               : "memory");
 }
 
 __device__ __forceinline__ void store_global(float* destination, float2 v, std::uint64_t policy) {
@@ -151,27 +135,18 @@ __device__ __forceinline__ void store_global(float* destination, float v, std::u
                : "memory");
 }
 
+__device__ __forceinline__ void store_global(float* destination, float2 v) {
+  asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(destination), "f"(v.x), "f"(v.y) : "memory");
+}
+
+__device__ __forceinline__ void store_global(float* destination, float v) {
+  asm volatile("st.global.f32 [%0], %1;" ::"l"(destination), "f"(v) : "memory");
+}
+
 __device__ __forceinline__ void store_shared(SharedAddress destination, uint4 v) {
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(destination), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)
                : "memory");
-}
-
-__device__ __forceinline__ void store_shared(SharedAddress destination, float2 v) {
-  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(destination), "f"(v.x), "f"(v.y) : "memory");
-}
-
-__device__ __forceinline__ void store_shared(SharedAddress destination, float v) {
-  asm volatile("st.shared.f32 [%0], %1;" ::"r"(destination), "f"(v) : "memory");
-}
-
-__device__ __forceinline__ float4 load_shared_float4(SharedAddress source) {
-  float4 v;
-  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
-               : "r"(source)
-               : "memory");
-  return v;
 }
 
 __device__ __forceinline__ longlong2 load_shared_longlong2(SharedAddress source) {
@@ -180,8 +155,7 @@ __device__ __forceinline__ longlong2 load_shared_longlong2(SharedAddress source)
   return v;
 }
 
-// --- wgmma
-// --------------------------------------------------------------------------------------------------
+// --- wgmma -----------------------------------------------------------------------------------------------
 
 /// How wgmma finds core matrices (8 rows of 16 bytes) in shared memory.
 enum class Swizzle : std::uint64_t { none = 0, b128 = 1 };
@@ -239,7 +213,7 @@ __device__ __forceinline__ void wgmma_m64k16(float (&d)[kPixels / 2], std::uint6
       : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
 }
 
-// --- special functions: 1 instruction each, subnormals flushed ---------------------------------------------
+// --- special functions: 1 instruction each, subnormals flushed -------------------------------------------
 
 /// 2^x, relative error below 2^-22.
 __device__ __forceinline__ float ex2_approx(float x) {

@@ -103,11 +103,12 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
   __shared__ std::uint8_t lost[kMaxUnitOutputs];
   __shared__ int list[kMaxUnitOutputs];
   __shared__ int list_count;
-  const std::int64_t first_unit = std::int64_t{blockIdx.x} * kUnitsPerBlock;
-  const int unit_count = static_cast<int>(min(std::int64_t{kUnitsPerBlock}, units.count() - first_unit));
+  // Neighbouring units go to different blocks: what one granule concerns is then recomputed in parallel.
+  const auto unit_index = [](int i) { return blockIdx.x + std::int64_t{gridDim.x} * i; };
 
-  for (int i = threadIdx.x / 32; i < unit_count; i += kRecomputeThreads / 32) {
-    const OutputUnit unit = units.unit(first_unit + i);
+  for (int i = threadIdx.x / 32; i < kUnitsPerBlock && unit_index(i) < units.count();
+       i += kRecomputeThreads / 32) {
+    const OutputUnit unit = units.unit(unit_index(i));
     bool any = false;
     for (int f = threadIdx.x % 32; f < units.flag_count(); f += 32) any |= unit.flags[f] != 0;
     any = __any_sync(~0u, any);
@@ -115,9 +116,9 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
   }
   __syncthreads();
 
-  for (int i = 0; i < unit_count; ++i) {
+  for (int i = 0; i < kUnitsPerBlock && unit_index(i) < units.count(); ++i) {
     if (!flagged[i]) continue;
-    const OutputUnit unit = units.unit(first_unit + i);
+    const OutputUnit unit = units.unit(unit_index(i));
     for (int o = threadIdx.x; o < unit.rows * unit.columns; o += kRecomputeThreads) lost[o] = 0;
     if (threadIdx.x == 0) list_count = 0;
     __syncthreads();

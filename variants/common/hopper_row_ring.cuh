@@ -50,10 +50,9 @@ inline constexpr int kCarries = kConsumers + 1;
 
 struct SharedStorage {
   alignas(1024) __half filter[kTaps][kBlockK][kBlockC];
-  // Tile 1 with tap s reads 2 pixels past a plane: the next plane's, or the staging area. Those are columns
+  // Tile 1 with tap s reads 2 pixels past a plane: the next plane's, or the carries. Those are columns
   // of the product that no output needs.
   alignas(128) __half ring[kRingRows][kPlanes][kRowPixels][kPlaneChannels];
-  alignas(128) float staging[kConsumers][kWarpsPerGroup][8][4 * kSector];  // 8 channels x 4 sectors a warp
   float carry[kCarries][kWarpsPerGroup][16][kSector];
   std::uint64_t row_full[kRingRows];
   std::uint64_t row_empty[kRingRows];
@@ -144,8 +143,7 @@ struct RingCursor {
   }
 };
 
-// --- producer
-// -----------------------------------------------------------------------------------------------------
+// --- producer --------------------------------------------------------------------------------------------
 
 inline constexpr int kBatchGranules = 4;  // granules a lane loads at a time: 32 loads in flight
 inline constexpr int kBatches = kRowPixels / 32 / kBatchGranules;
@@ -158,18 +156,24 @@ struct PlaneSource {
   std::int64_t channel_stride;
   int live_channels;  // of 8; the rest are zero
   int live_pixels;    // of this lane's, in units of one pixel: pixel 32 i is live if 32 i < live_pixels
+  bool whole;         // all channels and pixels of the rows are inside x
 
   __device__ __forceinline__ void load(Batch& batch, int index, std::uint64_t policy) const {
     const float* source = row + index * (32 * kBatchGranules);
     asm volatile("" : "+l"(source));
+    if (whole) {
 #pragma unroll
-    for (int c = 0; c < kPlaneChannels; ++c) {
+      for (int c = 0; c < kPlaneChannels; ++c, source += channel_stride)
 #pragma unroll
-      for (int i = 0; i < kBatchGranules; ++i)
-        batch[i][c] = c < live_channels && 32 * (index * kBatchGranules + i) < live_pixels
-                          ? ptx::load_global_once(source + 32 * i, policy)
-                          : 0.0f;
-      source += channel_stride;
+        for (int i = 0; i < kBatchGranules; ++i) batch[i][c] = ptx::load_global_once(source + 32 * i, policy);
+    } else {
+#pragma unroll
+      for (int c = 0; c < kPlaneChannels; ++c, source += channel_stride)
+#pragma unroll
+        for (int i = 0; i < kBatchGranules; ++i)
+          batch[i][c] = c < live_channels && 32 * (index * kBatchGranules + i) < live_pixels
+                            ? ptx::load_global_once(source + 32 * i, policy)
+                            : 0.0f;
     }
   }
 };
@@ -210,6 +214,7 @@ class PlaneReader {
         args_.x + channel * source_.channel_stride + std::int64_t{run_.first_row} * args_.w + column;
     source_.live_channels = args_.c - plane_ * kPlaneChannels;
     source_.live_pixels = args_.w - column;
+    source_.whole = source_.live_channels >= kPlaneChannels && column - lane_ + kRowPixels <= args_.w;
     return true;
   }
 
@@ -227,7 +232,7 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
   const int lane = threadIdx.x % 32;
   const int plane = rank * kPlanesPerBlock + warp;
   const std::uint32_t peer = rank ^ 1;
-  const std::uint64_t policy = ptx::policy_evict_first();
+  const std::uint64_t policy = ptx::kEvictFirst;
   const ptx::SharedAddress ring = ptx::shared_address(shared.ring);
   const ptx::SharedAddress peer_ring = ptx::map_to_rank(ring, peer);
   const ptx::SharedAddress peer_full = ptx::map_to_rank(ptx::shared_address(shared.row_full), peer);
@@ -282,8 +287,7 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
   }
 }
 
-// --- consumers
-// ----------------------------------------------------------------------------------------------------
+// --- consumers -------------------------------------------------------------------------------------------
 
 /// Gives ring rows back to the producers of both blocks. Rows are counted from the start of the current run.
 class RowRelease {
@@ -297,8 +301,8 @@ class RowRelease {
   __device__ void close_run(int rows) { base_ += rows; }
 
   /// Waits for row `row` of the run and returns its slot.
-  __device__ __forceinline__ int wait(int row) {
-    const int at = base_ + row;
+  __device__ __forceinline__ unsigned wait(int row) {
+    const unsigned at = base_ + row;
     ptx::mbarrier_wait(full_ + at % kRingRows * 8, at / kRingRows & 1);
     seen_ = max(seen_, row + 1);
     return at % kRingRows;
@@ -308,7 +312,7 @@ class RowRelease {
   /// arrive for a phase of row_empty whose row has not come would complete the phase before.
   __device__ __forceinline__ void release_until(int end) {
     for (; released_ < end; ++released_) {
-      const int slot = released_ < seen_ ? (base_ + released_) % kRingRows : wait(released_);
+      const unsigned slot = released_ < seen_ ? (base_ + released_) % kRingRows : wait(released_);
       if (threadIdx.x % 32 == 0) {
         ptx::mbarrier_arrive(empty_ + slot * 8);
         ptx::mbarrier_arrive_cluster(peer_empty_ + slot * 8);
@@ -318,7 +322,7 @@ class RowRelease {
 
  private:
   ptx::SharedAddress empty_, peer_empty_, full_;
-  int base_ = 0;  // rows of earlier runs
+  unsigned base_ = 0;  // rows of earlier runs
   int released_ = 0, seen_ = 0;
 };
 
@@ -337,7 +341,7 @@ __device__ __forceinline__ void mma_stage(Accumulator& sums, SharedStorage& shar
   wait_for_turn(consumer);
 #pragma unroll
   for (int r = 0; r < kFilterSize; ++r) {
-    const int slot = rows.wait(row + r);
+    const unsigned slot = rows.wait(row + r);
     ptx::wgmma_fence();
     const std::uint64_t pixels =
         pixel_descriptor(ptx::shared_address(shared.ring[slot]) + first_pixel * kGranuleBytes, kPlaneBytes);
@@ -364,9 +368,11 @@ struct Tile {
 
 /// What a lane needs in every epilogue.
 struct EpilogueLane {
-  std::int64_t plane;  // floats of y between output channels
-  int channel;         // of this lane's sums, in the thread block; and channel + 8
-  int live_channels;   // of the thread block's 64
+  float* y;
+  std::int64_t channel_at;  // floats from the thread block's first output channel to its own
+  std::int64_t half_step;   // and from that to the channel 8 farther
+  int channel;              // of this lane's sums, in the thread block; and channel + 8
+  int live_channels;        // of the thread block's 64
   ChannelAffine affine[2];
   std::uint64_t policy;
   int consumer, warp, lane;
@@ -384,23 +390,25 @@ class Epilogue {
  public:
   static constexpr int kTileSectors = kBlockPixels / kSector;  // 16; with the skew a tile touches one more
   /// From this width on, sectors 1 ... 15 are whole at any alignment.
-  static constexpr int kStagedWidth = (kTileSectors - 1) * kSector + (kEven ? 6 : 7);
+  static constexpr int kChainedWidth = (kTileSectors - 1) * kSector + (kEven ? 6 : 7);
 
-  __device__ __forceinline__ Epilogue(SharedStorage& shared, const EpilogueLane& lane, const Tile& tile,
-                                      float* y)
-      : shared_(shared), me_(lane), tile_(tile), y_(y) {
-    pixel_ = 2 * (me_.lane % 4);
-  }
+  __device__ __forceinline__ Epilogue(SharedStorage& shared, const EpilogueLane& lane, const Tile& tile)
+      : shared_(shared), me_(lane), tile_(tile), pixel_(2 * (lane.lane % 4)) {}
 
   __device__ __forceinline__ void run(const Accumulator& sums) {
-    if (tile_.width >= kStagedWidth)
+    if (tile_.width >= kChainedWidth)
       store_sectors(sums);
     else
       store_fragments(sums);
   }
 
  private:
-  static constexpr int kStagedSectors = 4;
+  /// Where sector 0 starts: `shift` floats after the tile.
+  __device__ __forceinline__ void set_out(int shift) {
+    out_[0] = me_.y + (tile_.at + me_.channel_at) + shift + place_[0];
+    out_[1] = out_[0] + me_.half_step;
+    asm volatile("" : "+l"(out_[0]), "+l"(out_[1]));  // else 64-bit addresses are rebuilt at every use
+  }
 
   __device__ __forceinline__ float pre_activation(float sum, int t) const {
     return __fmaf_rn(sum, me_.affine[t / 2].scale, me_.affine[t / 2].bias);
@@ -409,8 +417,8 @@ class Epilogue {
   /// A narrow tile: every lane stores its own pixels, sectors in parts. Such a tile stands outside the chain.
   __device__ __forceinline__ void store_fragments(const Accumulator& sums) {
     pass_carry();  // nothing, but the barrier's phases count tiles
-    fragment_out_ = y_ + tile_.at + me_.channel * me_.plane;
     place_[0] = pixel_, place_[1] = pixel_ + 1;
+    set_out(0);
 #pragma unroll
     for (int j = 0; j < kTileSectors; ++j) {
       if (j * kSector >= tile_.width) continue;
@@ -424,15 +432,13 @@ class Epilogue {
   }
 
   __device__ __forceinline__ void store_sectors(const Accumulator& sums) {
-    const std::int64_t at = tile_.at + me_.channel * me_.plane;
-    head_ = static_cast<int>(-at & (kSector - 1));
-    fragment_out_ = y_ + at + head_ - kSector;  // sector 0 of this lane's channel
-    asm volatile("" : "+l"(fragment_out_));     // else the compiler rebuilds 64-bit addresses at every use
+    head_ = -static_cast<int>(tile_.at + me_.channel_at) & (kSector - 1);
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       early_[e] = pixel_ + (kEven ? 0 : e) < head_;
       place_[e] = kEven && e == 1 ? place_[0] + 1 : pixel_ + e - head_ & kSector - 1;
     }
+    set_out(head_ - kSector);
 
     // Sectors 0 and 16 first, to pass the carry on early: a lane has a share in only one of the two.
     float edge[4];
@@ -441,69 +447,29 @@ class Epilogue {
     mish_of_mish(edge);
     leave_tail(edge);
     pass_carry();
-    stage_sectors(sums);
+    store_whole_sectors(sums);
     store_head(edge);
   }
 
-  /// Sectors 1 ... 15, four at a time, through the warp's staging area, so that one instruction stores 128
-  /// bytes of each of 4 channels.
-  __device__ __forceinline__ void stage_sectors(const Accumulator& sums) {
-    // Sectors of the staging area rotate with the channel, so that 4 channels' stores meet 32 banks.
-    const ptx::SharedAddress stage = ptx::shared_address(shared_.staging[me_.consumer][me_.warp]);
-    const int row = me_.lane / 4, read_row = me_.lane / 8, read_sector = me_.lane % 8 / 2;
-    constexpr int kRowBytes = kStagedSectors * kSector * sizeof(float),
-                  kSectorBytes = kSector * sizeof(float);
-    const ptx::SharedAddress write = stage + row * kRowBytes + row % kStagedSectors * kSectorBytes;
-    ptx::SharedAddress read = stage + read_row * kRowBytes + (read_sector ^ read_row) * kSectorBytes +
-                              me_.lane % 2 * sizeof(float4);
-    const ptx::SharedAddress place[2] = {write + place_[0] * 4u, write + place_[1] * 4u};
-    // A lane reads 4 neighbouring pixels of channels read_row + 4 i, i < 4.
-    float* out[2];
-    int live[2];
+  /// Sectors 1 ... 15: a lane stores two pixels, four lanes a sector, so that an instruction writes whole
+  /// sectors of 8 channels.
+  __device__ __forceinline__ void store_whole_sectors(const Accumulator& sums) {
+    constexpr int kGroup = 3;  // sectors that go through the activation together
+    static_assert((kTileSectors - 1) % kGroup == 0);
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int channel = 16 * me_.warp + read_row + 4 * i;
-      const std::int64_t at = tile_.at + channel * me_.plane;
-      out[i] = y_ + at + (-at & (kSector - 1)) - kSector + me_.lane % 8 * 4;
-      asm volatile("" : "+l"(out[i]));
-      live[i] = me_.live_channels - channel;
-    }
-    const std::int64_t half_step = 8 * me_.plane;
+    for (int first = 1; first < kTileSectors; first += kGroup) {
+      float v[4 * kGroup];
 #pragma unroll
-    for (int first = 1; first < kTileSectors; first += kStagedSectors) {
-      const int count = min(kStagedSectors, kTileSectors - first);
-      float v[4 * kStagedSectors];
-#pragma unroll
-      for (int i = 0; i < kStagedSectors; ++i)
+      for (int i = 0; i < kGroup; ++i)
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
-          // The last group has one sector less; what stands in its place is not stored.
-          const int late = 4 * (min(first + i, kTileSectors - 1) - 1) + t;
+          const int late = 4 * (first + i - 1) + t;
           v[4 * i + t] = pre_activation(early_[t % 2] ? sums[late + 4] : sums[late], t);
         }
       mish_of_mish(v);
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {  // channels 0-7, then 8-15 of the warp's 16
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < kStagedSectors; ++i) {
-          const float* const pair = v + 4 * i + 2 * half;
-          if (i >= count) continue;
-          if constexpr (kEven) {
-            ptx::store_shared(place[0] ^ i * kSectorBytes, make_float2(pair[0], pair[1]));
-          } else {
-            ptx::store_shared(place[0] ^ i * kSectorBytes, pair[0]);
-            ptx::store_shared(place[1] ^ i * kSectorBytes, pair[1]);
-          }
-        }
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          const float4 quad = ptx::load_shared_float4(read + 4 * i * kRowBytes);
-          if (read_sector < count && 8 * half < live[i])
-            ptx::store_global(out[i] + half * half_step + first * kSector, quad, me_.policy);
-        }
-      }
+      for (int i = 0; i < kGroup; ++i) store_pairs(v + 4 * i, first + i, true, true);
+      __syncwarp();
     }
   }
 
@@ -522,9 +488,7 @@ class Epilogue {
   }
 
   __device__ __forceinline__ void pass_carry() {
-    __syncwarp();
-    if (me_.lane == 0)
-      ptx::mbarrier_arrive(ptx::shared_address(&shared_.carry_full[tile_.number % kCarries][me_.warp]));
+    ptx::mbarrier_arrive(ptx::shared_address(&shared_.carry_full[tile_.number % kCarries][me_.warp]));
   }
 
   /// Sector 0: this tile's early elements, and from the tile before it what it left.
@@ -543,18 +507,17 @@ class Epilogue {
     store_pairs(edge, 0, true, true);
   }
 
-  /// A lane's elements of both its channels, straight to y.
+  /// A lane's elements of both its channels.
   __device__ __forceinline__ void store_pairs(const float* v, int sector, bool first, bool second) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const bool live = me_.channel + 8 * half < me_.live_channels;
-      float* const out = fragment_out_ + 8 * half * me_.plane + sector * kSector;
+      float* const out = out_[half] + sector * kSector;
       if (kEven) {  // both or neither
-        if (live && first)
-          ptx::store_global(out + place_[0], make_float2(v[2 * half], v[2 * half + 1]), me_.policy);
+        if (live && first) ptx::store_global(out, make_float2(v[2 * half], v[2 * half + 1]), me_.policy);
       } else {
-        if (live && first) ptx::store_global(out + place_[0], v[2 * half], me_.policy);
-        if (live && second) ptx::store_global(out + place_[1], v[2 * half + 1], me_.policy);
+        if (live && first) ptx::store_global(out, v[2 * half], me_.policy);
+        if (live && second) ptx::store_global(out + place_[1] - place_[0], v[2 * half + 1], me_.policy);
       }
     }
   }
@@ -566,9 +529,9 @@ class Epilogue {
   SharedStorage& shared_;
   const EpilogueLane& me_;
   const Tile& tile_;
-  float* y_;
-  float* fragment_out_;
-  int head_, pixel_, place_[2];
+  int pixel_;      // this lane's first in a fragment
+  float* out_[2];  // its place in sector 0, in its two channels
+  int head_, place_[2];
   bool early_[2];
 };
 
@@ -581,10 +544,13 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
   me.consumer = consumer;
   me.channel = 16 * warp + me.lane / 4;
   me.live_channels = args.k - first_k;
-  me.plane = std::int64_t{args.p} * args.q;
+  const std::int64_t plane = std::int64_t{args.p} * args.q;
+  me.y = args.y;
+  me.channel_at = me.channel * plane;
+  me.half_step = 8 * plane;
   me.affine[0] = args.affine[first_k + me.channel];
   me.affine[1] = args.affine[first_k + me.channel + 8];
-  me.policy = ptx::policy_evict_last();
+  me.policy = ptx::kEvictLast;
   if (consumer == kConsumers - 1) pass_turn(consumer);  // the first turn is consumer 0's
 
   RowRelease rows(shared, rank);
@@ -593,32 +559,32 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
   for (Run run; walk.next(run);) {
     rows.open_run();
     const int columns = min(kStripColumns, args.q - run.strip * kStripColumns);
-    const int tiles_per_row = columns > kBlockPixels ? 2 : 1;
+    const int row_shift = columns > kBlockPixels ? 1 : 0, tiles_per_row = 1 << row_shift;
     static_assert(kTilesPerRow == 2);
     const int last_width = columns - (tiles_per_row - 1) * kBlockPixels;
-    const bool chained = last_width >= kSector;            // a narrower tile would hand a sector through
+    const bool chained = last_width >= Epilogue<kEven>::kChainedWidth;
     const bool rows_follow = chained && args.strips == 1;  // one row's end is the next row's start in y
-    const int tiles = run.rows * tiles_per_row;
+    const int tiles = run.rows << row_shift;
 #pragma unroll 1
     for (int t = (consumer + kConsumers - earlier_tiles % kConsumers) % kConsumers; t < tiles;
          t += kConsumers) {
-      const int row = t / tiles_per_row, column_tile = t % tiles_per_row;
+      const int row = t >> row_shift, column_tile = t & (tiles_per_row - 1);
       rows.release_until(row);
       Accumulator sums;
       mma_stage(sums, shared, rows, row, column_tile * kBlockPixels, consumer);
       const int next = t + kConsumers;
-      rows.release_until(next < tiles ? min(next / tiles_per_row, row + kFilterSize) : row + kFilterSize);
+      rows.release_until(next < tiles ? min(next >> row_shift, row + kFilterSize) : row + kFilterSize);
 
       const bool first_of_row = column_tile == 0, last_of_row = column_tile == tiles_per_row - 1;
       Tile tile;
-      tile.at = (std::int64_t{run.image} * args.k + first_k) * me.plane +
+      tile.at = (std::int64_t{run.image} * args.k + first_k) * plane +
                 std::int64_t{run.first_row + row} * args.q + run.strip * kStripColumns +
                 column_tile * kBlockPixels;
       tile.width = last_of_row ? last_width : kBlockPixels;
       tile.number = earlier_tiles + t;
       tile.opens_chain = first_of_row ? !rows_follow || t == 0 : !chained;
       tile.closes_chain = last_of_row ? !rows_follow || t == tiles - 1 : !chained;
-      Epilogue<kEven>(shared, me, tile, args.y).run(sums);
+      Epilogue<kEven>(shared, me, tile).run(sums);
     }
     rows.release_until(run.input_rows());
     rows.close_run(run.input_rows());
@@ -634,7 +600,7 @@ __device__ __forceinline__ void init_barriers(SharedStorage& shared) {
   }
   for (int i = 0; i < kCarries; ++i)
     for (int warp = 0; warp < kWarpsPerGroup; ++warp)
-      ptx::mbarrier_init(ptx::shared_address(&shared.carry_full[i][warp]), 1);
+      ptx::mbarrier_init(ptx::shared_address(&shared.carry_full[i][warp]), 32);
   ptx::fence_mbarrier_init();
 }
 

@@ -47,6 +47,15 @@ struct Config {
   static constexpr int kPlaneBytes = kStagePixels * kGranuleBytes;
 };
 
+/// How far the thread that fills the ring of filter taps has come. In shared memory, to keep it out of the
+/// registers of all the others.
+struct FilterFeed {
+  std::int64_t tile;
+  const char *next_tap, *tile_end;
+  int stage;
+  std::uint32_t parity;
+};
+
 template <class C>
 struct SharedStorage {
   // A product's unneeded pixels are read past a plane, and past the last stage: from the filter.
@@ -55,6 +64,7 @@ struct SharedStorage {
   std::int64_t x_offset[C::kStagePixels];  // of a stage's pixels from x, in channel 0; < 0: none
   alignas(16)
       std::int64_t y_offset[kConsumers][kBlockPixels];  // of a tile's pixels from y, in channel 0; < 0: none
+  FilterFeed feed;
   std::uint64_t x_full[C::kStages], x_empty[C::kStages];
   std::uint64_t filter_full[C::kTapStages], filter_empty[C::kTapStages];
   // At most: the tile, from a start 2 input rows and 2 pixels on. A stage holds 3 input rows at least.
@@ -127,16 +137,13 @@ struct StageCursor {
   }
 };
 
-// --- producer
-// -----------------------------------------------------------------------------------------------------
+// --- producer --------------------------------------------------------------------------------------------
 
-inline constexpr int kBatchGranules = 4;  // granules a lane loads at a time: 32 loads in flight
-inline constexpr int kBatchPixels = 32 * kBatchGranules;
+inline constexpr int kInFlight = 4;  // granules a lane has loads out for: 32 loads
+inline constexpr int kBatchPixels = 32 * kInFlight;
 inline constexpr int kPlanesPerWarp = kPlanes / kWarpsPerGroup;
 inline constexpr int kProducerBarrier = 1;  // named barrier; 0 is __syncthreads
 inline constexpr int kConsumerBarrier = 2;  // 2 ... 5, one a consumer
-
-using Batch = float[kBatchGranules][kPlaneChannels];
 
 /// Where the pixels of a tile's input are in x.
 template <class C>
@@ -159,22 +166,23 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage<C>& shar
   const int stage_pixels = (args.rows + kFilterSize - 1) * args.stage_columns();
   const int plane_batches = (stage_pixels + kBatchPixels - 1) / kBatchPixels;
   const std::int64_t channel_stride = std::int64_t{args.h} * args.w;
-  const std::uint64_t policy =
-      ptx::policy_evict_last();  // a unit's other tiles and its neighbours read it again
 
-  const auto load = [&](Batch& batch, int c_block, int plane, int first_pixel) {
-    const int first_channel = c_block * kBlockC + plane * kPlaneChannels;
+  // A unit's other tiles and its neighbours read the same input again: evict_last.
+  const auto load = [&](float(&granule)[kPlaneChannels], int c_block, int plane, int pixel) {
+    const int first_channel = c_block * kBlockC + plane * kPlaneChannels,
+              live_channels = args.c - first_channel;
+    const std::int64_t offset = pixel < stage_pixels ? shared.x_offset[pixel] : -1;
+    const bool live = offset >= 0;
+    const float* source = args.x + offset + first_channel * channel_stride;
+    asm volatile("" : "+l"(source));
+    if (live_channels >= kPlaneChannels) {
 #pragma unroll
-    for (int i = 0; i < kBatchGranules; ++i) {
-      const int pixel = first_pixel + 32 * i + lane;
-      const std::int64_t offset = pixel < stage_pixels ? shared.x_offset[pixel] : -1;
-      const float* source = args.x + offset + first_channel * channel_stride;
+      for (int c = 0; c < kPlaneChannels; ++c, source += channel_stride)
+        granule[c] = live ? ptx::load_global_once(source, ptx::kEvictLast) : 0.0f;
+    } else {
 #pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c) {
-        batch[i][c] =
-            offset >= 0 && first_channel + c < args.c ? ptx::load_global_once(source, policy) : 0.0f;
-        source += channel_stride;
-      }
+      for (int c = 0; c < kPlaneChannels; ++c, source += channel_stride)
+        granule[c] = live && c < live_channels ? ptx::load_global_once(source, ptx::kEvictLast) : 0.0f;
     }
   };
 
@@ -185,36 +193,37 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage<C>& shar
     locate_input(args, shared, place);
     ptx::named_barrier_sync(kProducerBarrier, 128);
 
-    Batch batch;
-    load(batch, 0, warp * kPlanesPerWarp, 0);
+    float granules[kInFlight][kPlaneChannels];
+#pragma unroll
+    for (int i = 0; i < kInFlight; ++i) load(granules[i], 0, warp * kPlanesPerWarp, 32 * i + lane);
     for (int c_block = 0; c_block < c_blocks; ++c_block) {
       RangeGuard guard;
-      for (int i = 0; i < kPlanesPerWarp * plane_batches; ++i) {
-        uint4 granules[kBatchGranules];
-#pragma unroll
-        for (int g = 0; g < kBatchGranules; ++g) {
-#pragma unroll
-          for (int c = 0; c < kPlaneChannels; ++c) guard.see(batch[g][c]);
-          granules[g] = convert_granule(batch[g]);
-          asm volatile(""
-                       : "+r"(granules[g].x), "+r"(granules[g].y), "+r"(granules[g].z), "+r"(granules[g].w));
+      int plane = 0, first_pixel = lane;
+      for (int batches = kPlanesPerWarp * plane_batches; batches > 0; --batches) {
+        int next_plane = plane, next_pixel = first_pixel + kBatchPixels, next_block = c_block;
+        if (next_pixel >= plane_batches * kBatchPixels) {
+          next_pixel = lane;
+          if (++next_plane == kPlanesPerWarp) next_plane = 0, ++next_block;
         }
-        const int plane = warp * kPlanesPerWarp + i / plane_batches;
-        const int first_pixel = i % plane_batches * kBatchPixels;
-        {  // the next batch's loads go out before this one is stored
-          const bool last = i + 1 == kPlanesPerWarp * plane_batches;
-          const int next = last ? 0 : i + 1;
-          if (!last || c_block + 1 < c_blocks)
-            load(batch, c_block + last, warp * kPlanesPerWarp + next / plane_batches,
-                 next % plane_batches * kBatchPixels);
-        }
-        if (i == 0) ptx::mbarrier_wait(ptx::shared_address(&shared.x_empty[cursor.stage]), cursor.parity ^ 1);
 #pragma unroll
-        for (int g = 0; g < kBatchGranules; ++g) {
-          const int pixel = first_pixel + 32 * g + lane;
-          if (pixel < C::kStagePixels)
-            ptx::store_shared(ptx::shared_address(shared.x[cursor.stage][plane][pixel]), granules[g]);
+        for (int i = 0; i < kInFlight; ++i) {
+          // The registers of a granule are free as soon as it is converted: its successor's loads go out at
+          // once.
+#pragma unroll
+          for (int c = 0; c < kPlaneChannels; ++c) guard.see(granules[i][c]);
+          uint4 converted = convert_granule(granules[i]);
+          asm volatile("" : "+r"(converted.x), "+r"(converted.y), "+r"(converted.z), "+r"(converted.w));
+          if (next_block < c_blocks)
+            load(granules[i], next_block, warp * kPlanesPerWarp + next_plane, next_pixel + 32 * i);
+          if (i == 0 && plane == 0 && first_pixel == lane)
+            ptx::mbarrier_wait(ptx::shared_address(&shared.x_empty[cursor.stage]), cursor.parity ^ 1);
+          if (first_pixel + 32 * i < C::kStagePixels)
+            ptx::store_shared(
+                ptx::shared_address(
+                    shared.x[cursor.stage][warp * kPlanesPerWarp + plane][first_pixel + 32 * i]),
+                converted);
         }
+        plane = next_plane, first_pixel = next_pixel;
       }
       const bool raised = __any_sync(~0u, guard.raised());
       ptx::fence_proxy_async();
@@ -228,52 +237,47 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage<C>& shar
   }
 }
 
-// --- consumers
-// ----------------------------------------------------------------------------------------------------------
+// --- consumers -------------------------------------------------------------------------------------------
 
-/// The filter taps of this thread block's tiles, in the order of their use, into the ring of stages. One
-/// elected thread does it; for the others there is nothing to fetch.
+constexpr int kFeedLag = 2;  // taps between a stage's last use and its refill
+
+__device__ __forceinline__ std::int64_t filter_block_bytes(const Args& args) {
+  return std::int64_t{input_blocks(args.c)} * kTaps * kTapBytes;
+}
+
 template <class C>
-class FilterStream {
- public:
-  __device__ FilterStream(const Args& args, SharedStorage<C>& shared, bool elected)
-      : args_(args), shared_(shared) {
-    block_bytes_ = std::int64_t{input_blocks(args.c)} * kTaps * kTapBytes;
-    open_tile(elected ? blockIdx.x : args.tiles());
-    for (int i = 0; i < C::kTapStages - kLag; ++i) fetch();
-  }
+__device__ inline void open_feed_tile(const Args& args, FilterFeed& feed, std::int64_t tile) {
+  feed.tile = tile;
+  feed.next_tap =
+      reinterpret_cast<const char*>(args.filter) + tile % args.k_tiles * C::kM * filter_block_bytes(args);
+  feed.tile_end = feed.next_tap + filter_block_bytes(args);
+}
 
-  /// Fetches the next tap, once the tap that its stage held has been used; called once a tap used.
-  __device__ __forceinline__ void fetch() {
-    if (tile_ >= args_.tiles()) return;
-    const ptx::SharedAddress full = ptx::shared_address(&shared_.filter_full[at_.stage]);
-    ptx::mbarrier_wait(ptx::shared_address(&shared_.filter_empty[at_.stage]), at_.parity ^ 1);
-    ptx::mbarrier_arrive_expect_tx(full, C::kTapStageBytes);
+/// Fetches the next filter tap of this thread block's tiles, in the order of their use, once the tap that its
+/// stage held has been used. One thread does it, once a tap.
+template <class C>
+__device__ inline void fetch_tap(const Args& args, SharedStorage<C>& shared) {
+  FilterFeed& feed = shared.feed;
+  if (feed.tile >= args.tiles()) return;
+  const ptx::SharedAddress full = ptx::shared_address(&shared.filter_full[feed.stage]);
+  ptx::mbarrier_wait(ptx::shared_address(&shared.filter_empty[feed.stage]), feed.parity ^ 1);
+  ptx::mbarrier_arrive_expect_tx(full, C::kTapStageBytes);
 #pragma unroll
-    for (int m = 0; m < C::kM; ++m)
-      ptx::bulk_copy_from_global(ptx::shared_address(shared_.filter[at_.stage][m]),
-                                 source_ + m * block_bytes_, kTapBytes, full);
-    at_.advance();
-    source_ += kTapBytes;
-    if (source_ == tile_end_) open_tile(tile_ + gridDim.x);
-  }
+  for (int m = 0; m < C::kM; ++m)
+    ptx::bulk_copy_from_global(ptx::shared_address(shared.filter[feed.stage][m]),
+                               feed.next_tap + m * filter_block_bytes(args), kTapBytes, full);
+  if (++feed.stage == C::kTapStages) feed.stage = 0, feed.parity ^= 1;
+  feed.next_tap += kTapBytes;
+  if (feed.next_tap == feed.tile_end) open_feed_tile<C>(args, feed, feed.tile + gridDim.x);
+}
 
- private:
-  static constexpr int kLag = 2;  // taps between a stage's last use and its refill
-
-  __device__ void open_tile(std::int64_t tile) {
-    tile_ = tile;
-    const int k_tile = static_cast<int>(tile % args_.k_tiles);
-    source_ = reinterpret_cast<const char*>(args_.filter) + k_tile * C::kM * block_bytes_;
-    tile_end_ = source_ + block_bytes_;
-  }
-
-  const Args& args_;
-  SharedStorage<C>& shared_;
-  std::int64_t block_bytes_, tile_;
-  const char *source_, *tile_end_;
-  StageCursor<C::kTapStages> at_;
-};
+template <class C>
+__device__ inline void start_feed(const Args& args, SharedStorage<C>& shared) {
+  shared.feed.stage = 0;
+  shared.feed.parity = 0;
+  open_feed_tile<C>(args, shared.feed, blockIdx.x);
+  for (int i = 0; i < C::kTapStages - kFeedLag; ++i) fetch_tap(args, shared);
+}
 
 template <class C>
 struct ConsumerCursors {
@@ -284,8 +288,7 @@ struct ConsumerCursors {
 /// sums = filter x input over all input blocks and taps.
 template <class C>
 __device__ __forceinline__ void mma_stage(Accumulator& sums, const Args& args, SharedStorage<C>& shared,
-                                          ConsumerCursors<C>& at, FilterStream<C>& stream, int m,
-                                          int first_pixel) {
+                                          ConsumerCursors<C>& at, bool feeds, int m, int first_pixel) {
   const int c_blocks = input_blocks(args.c);
   const bool elected = threadIdx.x % 32 == 0;
   const std::uint64_t row_step = ptx::descriptor_step(args.stage_columns() * kGranuleBytes);
@@ -313,7 +316,7 @@ __device__ __forceinline__ void mma_stage(Accumulator& sums, const Args& args, S
         ptx::wgmma_commit_group();
         ptx::wgmma_wait_group<1>();
         release();
-        stream.fetch();
+        if (feeds) fetch_tap(args, shared);
         unreleased_tap = at.filter.stage;
         unreleased_x = r == kFilterSize - 1 && s == kFilterSize - 1 ? at.x.stage : -1;
         at.filter.advance();
@@ -350,7 +353,6 @@ __device__ __forceinline__ void store_tile(const Args& args, SharedStorage<C>& s
   const bool pairs = args.q % 2 == 0 && args.columns % 2 == 0;  // so both exist or neither, 8-byte aligned
   const bool live[2] = {k_first < args.k, k_first + 8 < args.k};
   float* const first_out = args.y + k_first * plane;
-  const std::uint64_t policy = ptx::policy_evict_last();
   constexpr int kGroup = 2;  // fragments that go through the activation together
 #pragma unroll
   for (int first = 0; first < kBlockPixels / 8; first += kGroup) {
@@ -368,9 +370,9 @@ __device__ __forceinline__ void store_tile(const Args& args, SharedStorage<C>& s
         const float* const pair = v + 4 * j + 2 * half;
         float* const out = first_out + 8 * half * plane;
         const bool first_live = live[half] && offsets.x >= 0, second_live = live[half] && offsets.y >= 0;
-        if (first_live && pairs) ptx::store_global(out + offsets.x, make_float2(pair[0], pair[1]), policy);
-        if (first_live && !pairs) ptx::store_global(out + offsets.x, pair[0], policy);
-        if (second_live && !pairs) ptx::store_global(out + offsets.y, pair[1], policy);
+        if (first_live && pairs) ptx::store_global(out + offsets.x, make_float2(pair[0], pair[1]));
+        if (first_live && !pairs) ptx::store_global(out + offsets.x, pair[0]);
+        if (second_live && !pairs) ptx::store_global(out + offsets.y, pair[1]);
       }
     }
   }
@@ -380,13 +382,14 @@ template <class C>
 __device__ __forceinline__ void consume(const Args& args, SharedStorage<C>& shared, int consumer, int warp) {
   const int m = consumer % C::kM, first_pixel = consumer / C::kM * kBlockPixels;
   ConsumerCursors<C> cursors;
-  FilterStream<C> filter_stream(args, shared, consumer == 0 && threadIdx.x % 128 == 0);
+  const bool feeds = consumer == 0 && threadIdx.x % 128 == 0;
+  if (feeds) start_feed(args, shared);
   for (std::int64_t tile = blockIdx.x; tile < args.tiles(); tile += gridDim.x) {
     const TilePlace place(args, tile);
     const int k_first = (place.k_tile * C::kM + m) * kBlockK + 16 * warp + threadIdx.x % 32 / 4;
     locate_output(args, shared, place, consumer, first_pixel);
     Accumulator sums;
-    mma_stage(sums, args, shared, cursors, filter_stream, m, first_pixel);
+    mma_stage(sums, args, shared, cursors, feeds, m, first_pixel);
     const ChannelAffine affine[2] = {args.affine[k_first], args.affine[k_first + 8]};
     store_tile(args, shared, sums, k_first, affine, consumer);
   }
