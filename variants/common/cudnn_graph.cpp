@@ -14,7 +14,7 @@ constexpr std::int64_t kTensorAlignment = 16;  // bytes, promised to cuDNN
 // What a launch binds; the tensors between two operations are numbered from kFirstBetween on.
 enum TensorId : std::int64_t { kXId, kFilterId, kBiasId, kYId, kTwoId, kIdentityFromId, kFirstBetween };
 
-/// A scalar that cuDNN reads from the host at each launch.
+/// A scalar that cuDNN reads from the host's memory at each launch: it must outlive the launch.
 struct Constant {
   TensorId id;
   float value;
@@ -177,7 +177,7 @@ fe::VariantPack variant_pack(const ConvolutionGraph& graph, const ConvolutionOpe
   bind(kYId, operands.y);
   if (has_bias(graph.epilogue)) bind(kBiasId, operands.bias);
   if (graph.epilogue == ConvolutionEpilogue::bias_mish_by_exp)
-    for (const Constant& constant : {kTwo, kIdentityFrom}) bind(constant.id, &constant.value);
+    for (const Constant* constant : {&kTwo, &kIdentityFrom}) bind(constant->id, &constant->value);
   return fe::VariantPackBuilder()
       .setDataPointers(static_cast<std::int64_t>(pointers.size()), pointers.data())
       .setUids(static_cast<std::int64_t>(ids.size()), ids.data())
