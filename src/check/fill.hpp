@@ -130,7 +130,12 @@ CONVMISH_HD inline float draw(const FillSpec& spec, Tensor tensor, std::int64_t 
     case Fill::exact:
       return is_x ? small_integer(b.word[0], 3) : small_integer(b.word[0], 2) * spec.exact_unit;
     case Fill::delta:
-      if (is_x) return float_grid(i, spec.shape.x_elements(), b.word[0]);
+      if (is_x) {
+        // In strides around the grid, so that each channel has all of it: with few output channels only the
+        // first ones are copied. 1000003 is prime, and small enough for the product.
+        const std::int64_t count = spec.shape.x_elements();
+        return float_grid(i * 1000003 % count, count, b.word[0]);
+      }
       if (tensor == Tensor::bias) return 0.0f;
       return i % (spec.shape.c * kTaps) == (i / (spec.shape.c * kTaps)) % spec.shape.c * kTaps + kTaps / 2
                  ? 1.0f

@@ -49,8 +49,14 @@ struct Sample {
   double y = 0;
   Operands operands;
   PreActivation right;
-  bool wrong = false;
+  bool wrong = false, zero_is_right = false;
 };
+
+void judge_sample(Sample& sample, const AcceptanceRule& rule) {
+  const Judgement judgement = judge(sample.y, sample.right.z, sample.right.s, rule);
+  sample.wrong = !judgement.right;
+  sample.zero_is_right = judgement.zero_accepted;
+}
 
 /// Numbers drawn on the host, and so the time that a failure costs: about a second at most.
 constexpr std::int64_t kMostDraws = std::int64_t{1} << 22;
@@ -116,8 +122,7 @@ std::vector<Sample> draw_samples(Device& device, const FailedCheck& failed, cons
     for (const Sample& sample : samples) largest = std::fmax(largest, sample.right.s);
     for (Sample& sample : samples) sample.right.s = largest;
   }
-  for (Sample& sample : samples)
-    sample.wrong = !judge(sample.y, sample.right.z, sample.right.s, c.rule).right;
+  for (Sample& sample : samples) judge_sample(sample, c.rule);
   return samples;
 }
 
@@ -209,6 +214,7 @@ void find_threshold(Forensics& result, const std::vector<Sample>& samples) {
   double least[2] = {HUGE_VAL, HUGE_VAL}, most[2] = {-HUGE_VAL, -HUGE_VAL};
   std::int64_t counts[2] = {};
   for (const Sample& sample : samples) {
+    if (sample.zero_is_right) continue;  // far out in the tail, right says nothing
     const int wrong = sample.wrong;
     least[wrong] = std::fmin(least[wrong], sample.right.z);
     most[wrong] = std::fmax(most[wrong], sample.right.z);

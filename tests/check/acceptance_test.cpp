@@ -119,6 +119,27 @@ TEST(Judge, TellsWhereZeroWouldPass) {
   EXPECT_FALSE(judge(0, 1, 1, kFp32).zero_accepted);
 }
 
+TEST(Allclose, IsAbsoluteAndRelative) {
+  const AcceptanceRule rule = allclose_rule(1e-2, 1e-3);
+  const double z = 5, expected = activation64(z), allowed = 1e-3 + 1e-2 * expected;
+  for (const double sign : {1.0, -1.0}) {
+    EXPECT_TRUE(judge(expected + sign * 0.99 * allowed, z, 1, rule).right);
+    EXPECT_FALSE(judge(expected + sign * 1.01 * allowed, z, 1, rule).right);
+  }
+  EXPECT_TRUE(judge(0, -50, 1, rule).right) << "the tail is below any absolute tolerance";
+  EXPECT_TRUE(judge(expected, z, 1, allclose_rule(0, 0)).right);
+}
+
+TEST(Allclose, AsksForTheSameKindWhereItIsNotFinite) {
+  const AcceptanceRule rule = allclose_rule(1, 1);
+  EXPECT_FALSE(judge(kNan, 1, 1, rule).right);
+  EXPECT_FALSE(judge(kInf, 1, 1, rule).right);
+  EXPECT_TRUE(judge(kNan, kNan, kNan, rule).right);
+  EXPECT_TRUE(judge(kInf, kInf, kInf, rule).right);
+  EXPECT_FALSE(judge(-kInf, kInf, kInf, rule).right);
+  EXPECT_TRUE(judge(kInf, 1e39, 1e39, rule).right) << "as a float it is infinite";
+}
+
 TEST(Ulp, CountsSpacingsOfFloats) {
   EXPECT_EQ(ulp_error(0x1p-23, 1.0), 1);
   EXPECT_EQ(ulp_error(0x1p-23, 0.75), 2);

@@ -67,16 +67,19 @@ struct Case {
           }
   }
 
+  Comparison comparison(MathClass math = MathClass::fp32) {
+    return {.shape = shape,
+            .x = buffers[0]->floats(),
+            .filter = buffers[1]->floats(),
+            .bias = buffers[2]->floats(),
+            .y = y(),
+            .layout = layout,
+            .rule = acceptance_rule(math, shape, spec.fill == Fill::exact),
+            .fingerprint = spec.fill == Fill::normal,
+            .activation_only = spec.fill == Fill::delta};
+  }
   ErrorSummary compare(MathClass math = MathClass::fp32, std::span<ReferencePoint> samples = {}) {
-    return device->compare({.shape = shape,
-                            .x = buffers[0]->floats(),
-                            .filter = buffers[1]->floats(),
-                            .bias = buffers[2]->floats(),
-                            .y = y(),
-                            .layout = layout,
-                            .rule = acceptance_rule(math, shape, spec.fill == Fill::exact),
-                            .fingerprint = spec.fill == Fill::normal},
-                           samples);
+    return device->compare(comparison(math), samples);
   }
 
   Shape shape;
@@ -177,17 +180,69 @@ TEST(Compare, TransformIsJudgedByTheImagesLargestSum) {
     c.x()[i * c.shape.w] *= i < c.shape.h ? 1e5f : 1.0f;
   c.compute();
   c.y_at(0, 3, 5, 9) += 2e-3f;
-  Comparison comparison{.shape = c.shape,
-                        .x = c.x(),
-                        .filter = c.buffers[1]->floats(),
-                        .bias = c.buffers[2]->floats(),
-                        .y = c.y(),
-                        .rule = acceptance_rule(MathClass::fp32, c.shape, false)};
+  Comparison comparison = c.comparison();
   EXPECT_EQ(c.device->compare(comparison, {}).wrong, 1);
   comparison.algorithm = Algorithm::transform;
   EXPECT_EQ(c.device->compare(comparison, {}).wrong, 0);
   c.y_at(1, 3, 5, 9) += 2e-3f;
   EXPECT_EQ(c.device->compare(comparison, {}).wrong, 1);
+}
+
+TEST(Compare, CountsWrongOutputsByCoordinate) {
+  constexpr std::uint32_t kPoison = 0x7fc0dead;
+  for (const Layout layout : {Layout::nchw, Layout::nhwc}) {
+    Case c(Fill::kernelbench, layout);
+    c.compute();
+    c.y_at(1, 5, 8, 11) += 0.5f;
+    c.y_at(1, 4, 3, 11) = float_from_bits(kPoison);
+    c.y_at(0, 4, 3, 2) = std::nanf("");
+    const WrongCounts counts = c.device->count_wrong(c.comparison(), kPoison);
+    EXPECT_EQ(counts.n, (std::vector<std::int64_t>{1, 2}));
+    EXPECT_EQ(counts.k, (std::vector<std::int64_t>{0, 0, 0, 0, 2, 1}));
+    EXPECT_EQ(counts.p, (std::vector<std::int64_t>{0, 0, 0, 2, 0, 0, 0, 0, 1}));
+    EXPECT_EQ(counts.q, (std::vector<std::int64_t>{0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2}));
+    EXPECT_EQ(counts.poisoned, 1);
+  }
+}
+
+TEST(Compare, CanExpectRoundedMultiplicands) {
+  Case c(Fill::normal, Layout::nchw);
+  c.compute(to_tf32);
+  Comparison comparison = c.comparison();
+  EXPECT_GT(c.device->compare(comparison, {}).wrong, 0);
+  comparison.multiplicands = Multiplicands::tf32_even;
+  EXPECT_EQ(c.device->compare(comparison, {}).wrong, 0);
+  c.compute();
+  EXPECT_GT(c.device->compare(comparison, {}).wrong, 0);
+}
+
+TEST(Compare, OnDeltaTellsWhereTheActivationErrs) {
+  Case c(Fill::delta, Layout::nchw);
+  c.compute();
+  const ErrorSummary honest = c.compare();
+  ASSERT_TRUE(honest.max_ulp_z);
+  EXPECT_LT(honest.max_ulp, 1) << "rounded once, from float64";
+  EXPECT_FALSE(honest.first_nonfinite_z);
+
+  float nearest = HUGE_VALF, coarse = 0;
+  for (std::int64_t i = 0; i < c.shape.y_elements(); ++i) {
+    float& y = c.y()[i];
+    if (y > 44 && y < nearest) nearest = y;  // there the activation is the identity
+    if (y > 0.1f && y < 10) coarse = y;
+  }
+  for (std::int64_t i = 0; i < c.shape.y_elements(); ++i) {
+    float& y = c.y()[i];
+    if (y == coarse) y *= 1 + 0x1p-18f;
+    if (y > 44) y = HUGE_VALF;
+  }
+  const ErrorSummary wrong = c.compare();
+  EXPECT_GT(wrong.max_ulp, 30);
+  EXPECT_NEAR(activation64(*wrong.max_ulp_z), static_cast<double>(coarse), 1e-5);
+  EXPECT_EQ(*wrong.first_nonfinite_z, static_cast<double>(nearest));
+
+  Case other(Fill::normal, Layout::nchw);
+  other.compute();
+  EXPECT_FALSE(other.compare().max_ulp_z) << "z is a sum there, and its rounding is not the activation's";
 }
 
 TEST(Buffer, SeesAWriteOutsideIt) {

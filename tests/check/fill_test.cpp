@@ -110,6 +110,9 @@ TEST(Fill, DeltaIsADenseGridOfFiniteFloatsAndACopyingFilter) {
     binades.insert(bits(x) >> 23);
   }
   EXPECT_EQ(binades.size(), 2u * 255u);
+  std::set<std::uint32_t> of_one_row;  // of the first channel: 130 elements, evenly spread
+  for (std::int64_t i = 0; i < shape.w; ++i) of_one_row.insert(bits(draw(spec, Tensor::x, i)) >> 28);
+  EXPECT_EQ(of_one_row.size(), 16u);
   for (std::int64_t k = 0; k < shape.k; ++k)
     for (std::int64_t c = 0; c < shape.c; ++c)
       for (int tap = 0; tap < kTaps; ++tap)

@@ -117,6 +117,16 @@ TEST(CommandLine, WinsOverTheConfigFileWhereverThatIsNamed) {
   std::filesystem::remove(file);
 }
 
+TEST(CommandLine, TakesTolerancesBesideTheStrictRule) {
+  const auto tolerances = parse({"--tolerance", "kernelbench", "--tolerance", "strict", "--tolerance",
+                                 "rtol=1e-4,atol=1e-5", "--tolerance", "kernelbench"})
+                              .run.tolerances;
+  ASSERT_EQ(tolerances.size(), 2u) << "strict is always told, and a rule once";
+  EXPECT_EQ(tolerances[0].kind, Tolerance::Kind::kernelbench);
+  EXPECT_EQ(to_string(tolerances[1]), "rtol=0.0001,atol=1e-05");
+  EXPECT_EQ(parse_tolerance(to_string(tolerances[1])), tolerances[1]);
+}
+
 TEST(CommandLine, TakesVerbsAsWordsAndAsOptions) {
   EXPECT_EQ(parse({"run", "--seed", "3"}).verb, Verb::run);
   EXPECT_EQ(parse({"list"}).verb, Verb::list);
@@ -197,6 +207,16 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"--max-time", "inf"}, "--max-time: got \"inf\"; want seconds, above 0 and at most 86400"},
         Refused{{"--min-time", "3", "--max-time", "2"},
                 "the min time, 3 s, is longer than the max time, 2 s; want it no longer"},
+        Refused{
+            {"--tolerance", "rtol=1e-4,atol=-1"},
+            "--tolerance: got \"rtol=1e-4,atol=-1\"; want strict, kernelbench or rtol=R,atol=A with R and A "
+            ">= 0, as in rtol=1e-4,atol=1e-5"},
+        Refused{
+            {"--tolerance", "rtol=1e-4,atol=inf"},
+            "--tolerance: got \"rtol=1e-4,atol=inf\"; want strict, kernelbench or rtol=R,atol=A with R and A "
+            ">= 0, as in rtol=1e-4,atol=1e-5"},
+        Refused{{"--tolerance", "kernelbench", "--no-check"},
+                "a tolerance is asked for, but check is off; want the check on"},
         Refused{{"--no-check", "--no-time"},
                 "check and time are both off, which leaves nothing to do; want at least one"}));
 

@@ -33,18 +33,20 @@ struct Tensors {
     buffers.push_back(device.allocate(4 * static_cast<std::size_t>(spec.shape.y_elements())));
   }
 
+  Comparison comparison(const FillSpec& spec, Layout layout, Algorithm algorithm = Algorithm::direct) {
+    return {.shape = spec.shape,
+            .x = buffers[0]->floats(),
+            .filter = buffers[1]->floats(),
+            .bias = buffers[2]->floats(),
+            .y = y().floats(),
+            .layout = layout,
+            .rule = acceptance_rule(MathClass::fp32, spec.shape, false),
+            .algorithm = algorithm,
+            .fingerprint = true};
+  }
   ErrorSummary compare(Device& device, const FillSpec& spec, Layout layout, std::span<ReferencePoint> samples,
                        Algorithm algorithm = Algorithm::direct) {
-    return device.compare({.shape = spec.shape,
-                           .x = buffers[0]->floats(),
-                           .filter = buffers[1]->floats(),
-                           .bias = buffers[2]->floats(),
-                           .y = y().floats(),
-                           .layout = layout,
-                           .rule = acceptance_rule(MathClass::fp32, spec.shape, false),
-                           .algorithm = algorithm,
-                           .fingerprint = true},
-                          samples);
+    return device.compare(comparison(spec, layout, algorithm), samples);
   }
   Buffer& y() { return *buffers[3]; }
 
@@ -104,6 +106,51 @@ TEST_F(DeviceTest, ComputesTheReferenceAndTheVerdictOfTheCpu) {
     }
 }
 
+TEST_F(DeviceTest, CountsWrongOutputsAsTheCpuDoes) {
+  const auto cpu = make_cpu_device();
+  constexpr std::uint32_t kPoison = 0x7fc0dead;
+  for (const Layout layout : {Layout::nchw, Layout::nhwc})
+    for (const Algorithm algorithm : {Algorithm::direct, Algorithm::transform}) {
+      const FillSpec spec = fill_spec(Fill::normal, 5, kShape);
+      Tensors here(*cpu, spec, layout), there(device(), spec, layout);
+      const FillSpec noise =
+          fill_spec(Fill::kernelbench, 1, {.n = 1, .c = 1, .h = 1, .w = kShape.y_elements()});
+      cpu->draw_tensor(noise, Tensor::x, Layout::nchw, here.y().floats());
+      cpu->fill_words(here.y().floats() + 1000, 4 * 2000,
+                      kPoison);  // across rows, channels and an image's end
+      device().upload(there.y().data(), here.y().data(), here.y().bytes());
+      const WrongCounts expected = cpu->count_wrong(here.comparison(spec, layout, algorithm), kPoison);
+      const WrongCounts found = device().count_wrong(there.comparison(spec, layout, algorithm), kPoison);
+      EXPECT_EQ(found.poisoned, 2000);
+      EXPECT_EQ(found.n, expected.n);
+      EXPECT_EQ(found.k, expected.k);
+      EXPECT_EQ(found.p, expected.p);
+      EXPECT_EQ(found.q, expected.q);
+    }
+}
+
+TEST_F(DeviceTest, RoundsMultiplicandsAsTheCpuDoes) {
+  const auto cpu = make_cpu_device();
+  const FillSpec spec = fill_spec(Fill::normal, 5, kShape);
+  Tensors here(*cpu, spec, Layout::nchw), there(device(), spec, Layout::nchw);
+  for (Tensors* tensors : {&here, &there}) {
+    Device& of = tensors == &here ? *cpu : device();
+    of.fill_words(tensors->y().data(), tensors->y().bytes(), 0);
+  }
+  for (const Multiplicands to : {Multiplicands::tf32, Multiplicands::tf32_even, Multiplicands::tf32_truncated,
+                                 Multiplicands::bf16, Multiplicands::fp16}) {
+    std::vector<ReferencePoint> expected(200), found(200);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      expected[i].index = found[i].index = static_cast<std::int64_t>(i) * 97;
+    Comparison on_cpu = here.comparison(spec, Layout::nchw), on_gpu = there.comparison(spec, Layout::nchw);
+    on_cpu.multiplicands = on_gpu.multiplicands = to;
+    cpu->compare(on_cpu, expected);
+    device().compare(on_gpu, found);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(found[i].z, expected[i].z, 1e-14 * expected[i].s) << static_cast<int>(to);
+  }
+}
+
 TEST_F(DeviceTest, ComparesInChunksWithoutLosingAny) {
   // Three chunks of 2^24 outputs; all of y is poison, so that every output counts.
   const FillSpec spec = fill_spec(Fill::kernelbench, 5, {.n = 5, .c = 1, .h = 514, .w = 514, .k = 32});
@@ -113,6 +160,11 @@ TEST_F(DeviceTest, ComparesInChunksWithoutLosingAny) {
   EXPECT_EQ(error.compared, spec.shape.y_elements());
   EXPECT_EQ(error.wrong, spec.shape.y_elements());
   EXPECT_EQ(error.nan_outputs, spec.shape.y_elements());
+
+  const WrongCounts counts = device().count_wrong(tensors.comparison(spec, Layout::nchw), 0x7fc00000);
+  EXPECT_EQ(counts.poisoned, spec.shape.y_elements());
+  const std::int64_t row = spec.shape.y_elements() / spec.shape.p();
+  EXPECT_EQ(counts.p, std::vector<std::int64_t>(static_cast<std::size_t>(spec.shape.p()), row));
 }
 
 TEST_F(DeviceTest, SeesAWriteOutsideABuffer) {

@@ -1,0 +1,47 @@
+// No false alarm: every real variant of the CPU device passes every fill on the shapes of
+// configs/random.json.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/plan.hpp"
+#include "core/registry.hpp"
+#include "core/shape_text.hpp"
+#include "run/runner.hpp"
+
+namespace convmish {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kTakeEvery = 20;  // emulated kernels are that much slower
+#else
+constexpr std::size_t kTakeEvery = 1;
+#endif
+
+TEST(RandomShapes, EveryVariantPassesEveryFill) {
+  RunnerOptions options;
+  options.run = load_config(CONVMISH_RANDOM_CONFIG);
+  ASSERT_EQ(options.run.shapes.size(), 200u);
+  ASSERT_EQ(options.run.fills.size(), Words<Fill>::list.size());
+  const auto variants = select_variants(Registry::instance(), DeviceKind::cpu, options.run.variants);
+  ASSERT_FALSE(variants.empty());
+
+  const auto device = make_cpu_device();
+  std::vector<int> passed(variants.size());
+  for (std::size_t i = 0; i < options.run.shapes.size(); i += kTakeEvery) {
+    const auto results =
+        run_shape(*device, variants, options.run.shapes[i], options, [](const Variant&, const Step&) {});
+    for (std::size_t v = 0; v < results.size(); ++v) {
+      const CaseResult& result = results[v];
+      EXPECT_TRUE(result.verdict == Verdict::passed || result.verdict == Verdict::skipped)
+          << to_string(result.verdict) << ": " << result.detail << "\n  repeat: " << result.repeat;
+      passed[v] += result.verdict == Verdict::passed;
+    }
+  }
+  // A variant may decline a shape, not all of them.
+  for (std::size_t v = 0; v < variants.size(); ++v) EXPECT_GT(passed[v], 0) << variants[v]->name;
+}
+
+}  // namespace
+}  // namespace convmish
