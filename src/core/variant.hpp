@@ -63,6 +63,7 @@ struct Problem {
   const DeviceInfo* device = nullptr;
   PlanMemory* memory = nullptr;
   Stream stream = nullptr;  // prepare's device work goes here, and may be waited for
+  bool timed = true;        // false: the plan is checked only, a search need not find the fastest
 };
 
 /// What `launch` is given. All device work goes on `stream`, and launch does not wait for it.

@@ -44,7 +44,8 @@ std::optional<std::string> SharedOutput::damage() {
   return workspace_ ? damage_of(*workspace_, "the workspace") : std::nullopt;
 }
 
-PreparedVariant::PreparedVariant(Device& device, const Variant& variant, Inputs& inputs, SharedOutput& output)
+PreparedVariant::PreparedVariant(Device& device, const Variant& variant, Inputs& inputs, SharedOutput& output,
+                                 Purpose purpose)
     : device_(device), variant_(variant), output_(output) {
   const Shape& shape = inputs.spec().shape;
   if (variant.supports)
@@ -56,7 +57,8 @@ PreparedVariant::PreparedVariant(Device& device, const Variant& variant, Inputs&
                         .y = output.y(),
                         .device = &device.info(),
                         .memory = this,
-                        .stream = device.stream()};
+                        .stream = device.stream(),
+                        .timed = purpose == Purpose::timing};
   device.synchronize();
   const auto start = std::chrono::steady_clock::now();
   plan_ = variant.prepare(problem);

@@ -38,9 +38,12 @@ class SharedOutput {
 
 class PreparedVariant final : public PlanMemory {
  public:
+  enum class Purpose { timing, check_only };
+
   /// Asks whether the variant takes this shape, then prepares it. Throws Unsupported, OutOfMemory,
   /// DeviceError, or whatever the variant throws.
-  PreparedVariant(Device& device, const Variant& variant, Inputs& inputs, SharedOutput& output);
+  PreparedVariant(Device& device, const Variant& variant, Inputs& inputs, SharedOutput& output,
+                  Purpose purpose);
 
   const Variant& variant() const { return variant_; }
   const Plan& plan() const { return plan_; }

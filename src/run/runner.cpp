@@ -55,6 +55,8 @@ void adopt(CaseResult& result, FillResult check) {
   result.checks.push_back(std::move(check));
 }
 
+using Purpose = PreparedVariant::Purpose;
+
 class ShapeRun {
  public:
   ShapeRun(Device& device, const std::vector<const Variant*>& variants, const Shape& shape,
@@ -86,11 +88,13 @@ class ShapeRun {
     Shape shape = shape_;
     shape.n = check_batch(shape_, fill == options_.run.fills.front());
     Inputs inputs(device_, fill, options_.run.seed, shape);
+    // The whole batch is what will be timed: that very plan is then checked.
+    const auto purpose = shape == shape_ ? Purpose::timing : Purpose::check_only;
     std::optional<SharedOutput> output;
     for_each_running([&](const Variant& variant, CaseResult& result) {
       progress_(variant, {Step::Kind::check, fill});
       if (!output) output.emplace(device_, shape);
-      PreparedVariant prepared(device_, variant, inputs, *output);
+      PreparedVariant prepared(device_, variant, inputs, *output, purpose);
       if (!result.prepare_ms) describe_plan(prepared, result);  // of the first fill: all of its images
       adopt(result, verify(device_, prepared, inputs, *output));
       for (const Tolerance& tolerance : options_.run.tolerances)
@@ -112,7 +116,7 @@ class ShapeRun {
       progress_(variant, {Step::Kind::check, Fill::kernelbench});
       Inputs inputs(device_, Fill::kernelbench, options_.run.seed, shape);  // anew: their x is redrawn
       if (!output) output.emplace(device_, shape);
-      PreparedVariant prepared(device_, variant, inputs, *output);
+      PreparedVariant prepared(device_, variant, inputs, *output, Purpose::check_only);
       for (ToleranceResult& told : apply_kernelbench(device_, prepared, inputs, *output))
         result.tolerances.push_back(std::move(told));
     });
@@ -128,7 +132,8 @@ class ShapeRun {
       if (result.verdict != Verdict::passed) return;  // the time of a wrong result means nothing
       progress_(variant, {Step::Kind::prepare});
       if (!output) output.emplace(device_, shape_);
-      prepared.push_back(std::make_unique<PreparedVariant>(device_, variant, inputs, *output));
+      prepared.push_back(
+          std::make_unique<PreparedVariant>(device_, variant, inputs, *output, Purpose::timing));
       other_inputs.x(variant.layout);
       timed.push_back(&result);
       if (!result.prepare_ms) describe_plan(*prepared.back(), result);

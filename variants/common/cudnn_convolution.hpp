@@ -52,10 +52,11 @@ struct CudnnConvolution {
 };
 
 /// Searches at the first call for a shape, class and graph, on the problem's own tensors; later calls return
-/// the same plan. Only times depend on the tensors, so any memory of their sizes does. A plan's workspace
-/// must leave room for one more tensor of x's size and one of y's, so that variants that keep such in the
-/// workspace share the search with those that do not. Throws Unsupported with cuDNN's reason where it offers
-/// no plan, OutOfMemory where none has room.
+/// the same plan. Where the problem will not be timed, the first plan that may serve ends the search. Only
+/// times depend on the tensors, so any memory of their sizes does. A plan's workspace must leave room for one
+/// more tensor of x's size and one of y's, so that variants that keep such in the workspace share the search
+/// with those that do not. Throws Unsupported with cuDNN's reason where it offers no plan, OutOfMemory where
+/// none has room.
 std::shared_ptr<const CudnnConvolution> fastest_cudnn_convolution(const Problem& problem, MathClass math,
                                                                   const ConvolutionGraph& graph);
 
