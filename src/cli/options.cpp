@@ -132,6 +132,15 @@ std::vector<Option> option_table() {
        "auto, cpu, cuda or cuda:INDEX (default: auto, the GPU\n"
        "where there is one, else the CPU)",
        [](const Values& values, CommandLine& line) { line.device = parse_device(values.back()); }},
+      {"What to run", "timeout", Takes::value, "SECONDS",
+       fmt::format("stop a variant whose check, or one timed launch, takes longer\n(default: {})",
+                   run.timeout_s),
+       [](const Values& values, CommandLine& line) {
+         const auto seconds = read_integer(values.back());
+         if (!seconds || !is_valid_timeout(*seconds))
+           throw InputError(fmt::format("got \"{}\"; want {}", values.back(), wanted_timeout()));
+         line.run.timeout_s = static_cast<int>(*seconds);
+       }},
       {"Inputs and check", "fill", Takes::value, "NAMES",
        fmt::format("how inputs are drawn, separated by commas:\n{}\n(default: a set that the check chooses)",
                    fmt::join(spellings<Fill>(), ", ")),

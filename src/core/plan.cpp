@@ -170,6 +170,12 @@ constexpr Key<RunOptions> kKeys[] = {
      }},
     {"check", [](const JsonNode& node, RunOptions& options) { options.check = read_switch(node); }},
     {"time", [](const JsonNode& node, RunOptions& options) { options.time = read_switch(node); }},
+    {"timeout_s",
+     [](const JsonNode& node, RunOptions& options) {
+       const auto seconds = as_integer<std::int64_t>(node.value());
+       if (!seconds || !is_valid_timeout(*seconds)) node.want(wanted_timeout());
+       options.timeout_s = static_cast<int>(*seconds);
+     }},
     {"timing",
      [](const JsonNode& node, RunOptions& options) {
        read_object<TimingOptions>(node, "an object of timing options", kTimingKeys, options.timing);
@@ -212,6 +218,14 @@ bool is_valid_seconds(double seconds) {
 
 std::string wanted_seconds() {
   return fmt::format("seconds, above 0 and at most {}", kMaxSeconds);
+}
+
+bool is_valid_timeout(std::int64_t seconds) {
+  return seconds >= 1 && static_cast<double>(seconds) <= kMaxSeconds;
+}
+
+std::string wanted_timeout() {
+  return fmt::format("whole seconds from 1 to {:.0f}", kMaxSeconds);
 }
 
 std::optional<std::string> check_options(const RunOptions& options) {

@@ -58,8 +58,10 @@ struct RunOptions {
 };
 
 bool is_valid_seconds(double seconds);
-/// What a time option must be, for messages.
+bool is_valid_timeout(std::int64_t seconds);
+/// What a time option, and the timeout, must be, for messages.
 std::string wanted_seconds();
+std::string wanted_timeout();
 
 /// Why these options, each valid by itself, cannot go together; nothing if they can.
 std::optional<std::string> check_options(const RunOptions& options);

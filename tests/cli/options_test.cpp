@@ -204,6 +204,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"--min-time", "0"}, "--min-time: got \"0\"; want seconds, above 0 and at most 86400"},
         Refused{{"--min-time", "1s"}, "--min-time: got \"1s\"; want seconds, above 0 and at most 86400"},
         Refused{{"--max-time", "nan"}, "--max-time: got \"nan\"; want seconds, above 0 and at most 86400"},
+        Refused{{"--timeout", "0"}, "--timeout: got \"0\"; want whole seconds from 1 to 86400"},
+        Refused{{"--timeout", "1.5"}, "--timeout: got \"1.5\"; want whole seconds from 1 to 86400"},
         Refused{{"--max-time", "inf"}, "--max-time: got \"inf\"; want seconds, above 0 and at most 86400"},
         Refused{{"--min-time", "3", "--max-time", "2"},
                 "the min time, 3 s, is longer than the max time, 2 s; want it no longer"},
@@ -234,7 +236,7 @@ TEST(HelpText, NamesEveryOptionThatIsParsed) {
   const std::string help = help_text();
   for (const char* const option :
        {"--variant", "--shape", "--config", "--device", "--fill", "--seed", "--[no-]check", "--[no-]time",
-        "--min-time", "--max-time", "--json", "--list", "--version"})
+        "--timeout", "--min-time", "--max-time", "--json", "--list", "--version"})
     EXPECT_THAT(help, HasSubstr(option));
   for (const char* const heading : {"Usage", "Verbs", "Examples", "Exit codes"})
     EXPECT_THAT(help, HasSubstr(heading));

@@ -74,6 +74,7 @@ TEST_F(LoadConfig, ReadsEveryKey) {
     "fills": ["wide", "exact"],
     "seed": 18446744073709551615,
     "check": true, "time": false,
+    "timeout_s": 7,
     "timing": {"min_time_s": 0.25, "max_time_s": 2, "ci_half_width": 0.01, "samples": 30}
   })");
   EXPECT_THAT(options.variants, ElementsAre("naive", "cudnn_*:tf32"));
@@ -82,6 +83,7 @@ TEST_F(LoadConfig, ReadsEveryKey) {
   EXPECT_EQ(options.seed, 18446744073709551615u);
   EXPECT_TRUE(options.check);
   EXPECT_FALSE(options.time);
+  EXPECT_EQ(options.timeout_s, 7);
   EXPECT_EQ(options.timing.min_time_s, 0.25);
   EXPECT_EQ(options.timing.max_time_s, 2);
   EXPECT_EQ(options.timing.ci_half_width, 0.01);
