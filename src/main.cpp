@@ -51,6 +51,9 @@ ExitCode run(std::span<const char* const> arguments) {
     case Verb::list:
       refuse_broken_registry();
       return command_list(device_factories());
+    case Verb::selftest:
+      refuse_broken_registry();
+      return command_selftest(line, device_factories());
     case Verb::run:
       refuse_broken_registry();
       return command_run(line, device_factories());

@@ -83,16 +83,6 @@ class SavedReport {
   std::chrono::steady_clock::time_point written_{};
 };
 
-/// The worker knows the device's part of the environment.
-void add_device(Environment& environment, const Environment& of_device) {
-  environment.device = of_device.device;
-  environment.driver = of_device.driver;
-  environment.cuda_runtime = of_device.cuda_runtime;
-  environment.cuda_compiler = of_device.cuda_compiler;
-  environment.cudnn = of_device.cudnn;
-  environment.onednn = of_device.onednn;
-}
-
 ExitCode exit_code(const std::vector<CaseResult>& cases) {
   ExitCode code = ExitCode::ok;
   bool any_ran = false;

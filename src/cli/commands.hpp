@@ -7,6 +7,7 @@
 #include "cli/options.hpp"
 #include "core/device.hpp"
 #include "core/error.hpp"
+#include "core/registry.hpp"
 
 namespace convmish {
 
@@ -18,6 +19,11 @@ struct DeviceFactories {
 };
 
 ExitCode command_run(const CommandLine& line, const DeviceFactories& devices);
+
+/// Runs every mutant and every honest variant of the device. ExitCode::wrong if a mutant survives or an
+/// honest variant is rejected.
+ExitCode command_selftest(const CommandLine& line, const DeviceFactories& devices,
+                          const Registry& registry = Registry::instance());
 
 /// Every variant of every device, and why one is unavailable on this machine.
 ExitCode command_list(const DeviceFactories& devices);

@@ -46,6 +46,7 @@ struct VerbWord {
 constexpr VerbWord kVerbs[] = {
     {"run", Verb::run, "check and time variants (the default)"},
     {"list", Verb::list, "show every variant, and why one is unavailable here"},
+    {"selftest", Verb::selftest, "run wrong and cheating kernels, each of which must be caught"},
     {"version", Verb::version, "print the version and the revision it was built from"},
     {"help", Verb::help, "print this text"},
 };

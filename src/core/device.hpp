@@ -103,6 +103,14 @@ class Device {
   /// Waits for all work; throws DeviceError if any of it failed.
   virtual void synchronize() = 0;
 
+  /// Where a launch's work turned out to run; `waited`: on the stream, but launch did not return before.
+  enum class Ordering { in_stream, outside_stream, waited };
+  /// Calls `launch` once and watches `y`: a GPU holds its stream meanwhile, so that only work outside it can
+  /// change y; on the CPU nothing may change y once launch has returned. `launch_ms` is about how long the
+  /// work takes. Returns when the stream's work has ended.
+  virtual Ordering watch_launch(const std::function<void()>& launch, const void* y, std::size_t bytes,
+                                double launch_ms) = 0;
+
   /// Rates that this device can reach; empty where a device has none worth telling.
   virtual Ceilings ceilings() = 0;
 

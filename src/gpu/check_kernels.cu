@@ -238,6 +238,16 @@ __global__ void spin_kernel(long long nanoseconds) {
   while (now - start < nanoseconds);
 }
 
+__global__ void hold_kernel(volatile Gate* gate, long long nanoseconds) {
+  long long start, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+  do {
+    if (gate->open) return;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+  } while (now - start < nanoseconds);
+  gate->expired = 1;
+}
+
 }  // namespace
 
 void draw_tensor(const FillSpec& spec, Tensor tensor, Layout layout, float* destination,
@@ -310,6 +320,11 @@ void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chun
 void spin(int microseconds, cudaStream_t stream) {
   spin_kernel<<<1, 1, 0, stream>>>(1000LL * microseconds);
   check_launch("spin_kernel");
+}
+
+void hold(Gate* gate, double limit_ms, cudaStream_t stream) {
+  hold_kernel<<<1, 1, 0, stream>>>(gate, static_cast<long long>(1e6 * limit_ms));
+  check_launch("hold_kernel");
 }
 
 }  // namespace convmish::gpu

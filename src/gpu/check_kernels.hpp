@@ -70,4 +70,12 @@ void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chun
 /// Occupies the stream for about `microseconds`, so that the host can enqueue ahead of the device.
 void spin(int microseconds, cudaStream_t stream);
 
+/// What the host and a kernel that holds a stream tell each other; in mapped host memory.
+struct Gate {
+  int open;     // host: the stream may go on
+  int expired;  // kernel: it went on without that
+};
+/// Occupies the stream until the gate is open, at most for `limit_ms`.
+void hold(Gate* gate, double limit_ms, cudaStream_t stream);
+
 }  // namespace convmish::gpu

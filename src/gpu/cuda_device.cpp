@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -175,6 +177,9 @@ class CudaDevice final : public Device {
     return *ceilings_;
   }
 
+  Ordering watch_launch(const std::function<void()>& launch, const void* y, std::size_t bytes,
+                        double launch_ms) override;
+
   double time_ms(const std::function<void()>& launch, Cache cache) override {
     if (cache == Cache::cold) {
       const auto bytes = static_cast<std::size_t>(2 * info_.l2_bytes);
@@ -288,6 +293,65 @@ WrongCounts CudaDevice::count_wrong(const Comparison& c, std::uint32_t poison) {
     from += axis->size();
   }
   return counts;
+}
+
+/// The stream's hold and what it takes to look at y meanwhile. All is allocated before the stream is held:
+/// freeing memory would wait for it.
+class HeldStream {
+ public:
+  explicit HeldStream(cudaStream_t held) : held_(held), sum_(sizeof(unsigned long long)) {
+    CONVMISH_CHECK_CUDA(cudaStreamCreateWithFlags(&watcher_, cudaStreamNonBlocking));
+    CONVMISH_CHECK_CUDA(cudaHostAlloc(&gate_, sizeof *gate_, cudaHostAllocMapped));
+    *gate_ = {};
+  }
+  ~HeldStream() {
+    release();
+    cudaStreamSynchronize(held_);  // its kernel reads the gate
+    cudaFreeHost(gate_);
+    cudaStreamDestroy(watcher_);
+  }
+  HeldStream(const HeldStream&) = delete;
+  HeldStream& operator=(const HeldStream&) = delete;
+
+  void hold(double limit_ms) { gpu::hold(gate_, limit_ms, held_); }
+  void release() { std::atomic_ref(gate_->open).store(1); }
+  bool expired() { return std::atomic_ref(gate_->expired).load() != 0; }
+
+  std::uint64_t checksum(const void* data, std::size_t bytes) {
+    auto* const sum = static_cast<unsigned long long*>(sum_.data());
+    unsigned long long result = 0;
+    CONVMISH_CHECK_CUDA(cudaMemsetAsync(sum, 0, sizeof *sum, watcher_));
+    gpu::add_checksum(static_cast<const std::uint32_t*>(data), bytes / 4, sum, watcher_);
+    CONVMISH_CHECK_CUDA(cudaMemcpyAsync(&result, sum, sizeof result, cudaMemcpyDeviceToHost, watcher_));
+    CONVMISH_CHECK_CUDA(cudaStreamSynchronize(watcher_));
+    return result;
+  }
+
+ private:
+  cudaStream_t held_, watcher_ = nullptr;
+  gpu::Gate* gate_ = nullptr;
+  Allocation sum_;
+};
+
+Device::Ordering CudaDevice::watch_launch(const std::function<void()>& launch, const void* y,
+                                          std::size_t bytes, double launch_ms) {
+  // Long enough for a kernel beside the stream to write its first outputs; a stream that is held this much
+  // longer was not waited for by mistake.
+  const double watch_ms = std::min(2 * launch_ms + 1, 200.0), limit_ms = watch_ms + 2000;
+  synchronize();
+  HeldStream held(stream_);
+  const std::uint64_t before = held.checksum(y, bytes);
+  const auto start = std::chrono::steady_clock::now();
+  held.hold(limit_ms);
+  launch();
+  bool changed = false;
+  do changed = held.checksum(y, bytes) != before;
+  while (!changed && !held.expired() &&
+         std::chrono::steady_clock::now() - start < std::chrono::duration<double, std::milli>(watch_ms));
+  if (held.expired()) return Ordering::waited;
+  held.release();
+  synchronize();
+  return changed ? Ordering::outside_stream : Ordering::in_stream;
 }
 
 }  // namespace

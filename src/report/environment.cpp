@@ -64,6 +64,15 @@ std::string quoted(std::string_view argument) {
 
 }  // namespace
 
+void add_device(Environment& environment, const Environment& of_device) {
+  environment.device = of_device.device;
+  environment.driver = of_device.driver;
+  environment.cuda_runtime = of_device.cuda_runtime;
+  environment.cuda_compiler = of_device.cuda_compiler;
+  environment.cudnn = of_device.cudnn;
+  environment.onednn = of_device.onednn;
+}
+
 std::string command_line(std::span<const char* const> arguments) {
   std::string line(kToolName);
   for (const char* const argument : arguments.subspan(std::min<std::size_t>(1, arguments.size())))

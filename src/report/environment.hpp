@@ -14,6 +14,9 @@ namespace convmish {
 /// as the start. `arguments` is main's argv, the program's name first.
 Environment host_environment(std::span<const char* const> arguments);
 
+/// Copies into `environment` what only the process that opened the device knows.
+void add_device(Environment& environment, const Environment& of_device);
+
 /// One line that a POSIX shell splits back into `arguments`. The program appears by the tool's own name.
 std::string command_line(std::span<const char* const> arguments);
 

@@ -42,6 +42,32 @@ void Inputs::redraw_x(std::uint64_t seed) {
   }
 }
 
+void Inputs::redraw_row(std::uint64_t seed) {
+  FillSpec other = spec_;
+  other.seed = seed;
+  const Shape& s = spec_.shape;
+  const auto n = static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(s.n));
+  // Not the first or last row, which some filters never reach to.
+  const auto row = 1 + static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(s.p()));
+  for (Held& held : held_) {
+    if (held.tensor != Tensor::x) continue;
+    const bool by_channel = held.layout == Layout::nchw;  // then a row is one piece a channel, else a column
+    const std::int64_t pieces = by_channel ? s.c : s.w;
+    std::vector<float> piece(static_cast<std::size_t>(by_channel ? s.w : s.c));
+    for (std::int64_t i = 0; i < pieces; ++i) {
+      for (std::size_t j = 0; j < piece.size(); ++j) {
+        const auto within = static_cast<std::int64_t>(j);
+        const std::int64_t c = by_channel ? i : within, column = by_channel ? within : i;
+        piece[j] = draw(other, Tensor::x, ((n * s.c + c) * s.h + row) * s.w + column);
+      }
+      const std::int64_t at =
+          x_strides(held.layout, s).offset(n, by_channel ? i : 0, row, by_channel ? 0 : i);
+      device_.upload(held.buffer->floats() + at, piece.data(), piece.size() * sizeof(float));
+    }
+    held.checksum = device_.checksum(held.buffer->data(), held.buffer->bytes());
+  }
+}
+
 std::optional<std::string> Inputs::damage() {
   for (Held& held : held_) {
     const std::string name = name_of(held.tensor);

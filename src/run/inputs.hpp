@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "check/fill.hpp"
 #include "core/device.hpp"
@@ -22,6 +23,8 @@ class Inputs {
 
   /// Draws every x anew, in place, from another seed; filter and bias stay.
   void redraw_x(std::uint64_t seed);
+  /// Draws one row of x anew, in one image and all of its channels, in place, from another seed.
+  void redraw_row(std::uint64_t seed);
 
   /// What a variant has done to the inputs or beside them; nothing if they are as drawn.
   std::optional<std::string> damage();

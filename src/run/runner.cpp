@@ -6,8 +6,10 @@
 
 #include "core/error.hpp"
 #include "core/shape_text.hpp"
+#include "run/cross_check.hpp"
 #include "run/prepared.hpp"
 #include "run/reasons.hpp"
+#include "run/timed_check.hpp"
 #include "run/timing.hpp"
 #include "run/tolerances.hpp"
 #include "run/verify.hpp"
@@ -32,6 +34,8 @@ void guarded(Device& device, CaseResult& result, Step step) {
   try {
     step();
     return;
+  } catch (const EnvironmentError&) {
+    throw;  // says nothing of the variant
   } catch (const Unsupported& error) {
     set_verdict(result, Verdict::skipped, reason::unsupported, error.what());
   } catch (const OutOfMemory& error) {
@@ -87,19 +91,23 @@ class ShapeRun {
   void check_fill(Fill fill) {
     Shape shape = shape_;
     shape.n = check_batch(shape_, fill == options_.run.fills.front());
-    Inputs inputs(device_, fill, options_.run.seed, shape);
-    // The whole batch is what will be timed: that very plan is then checked.
-    const auto purpose = shape == shape_ ? Purpose::timing : Purpose::check_only;
+    std::optional<Inputs> inputs;
     std::optional<SharedOutput> output;
+    // The reference is the same for all variants: the first comparison's is looked at.
+    std::vector<ReferencePoint> samples = sample_outputs(shape, options_.run.seed);
     for_each_running([&](const Variant& variant, CaseResult& result) {
       progress_(variant, {Step::Kind::check, fill});
+      if (!inputs) inputs.emplace(device_, fill, options_.run.seed, shape);
       if (!output) output.emplace(device_, shape);
-      PreparedVariant prepared(device_, variant, inputs, *output, purpose);
-      if (!result.prepare_ms) describe_plan(prepared, result);  // of the first fill: all of its images
-      adopt(result, verify(device_, prepared, inputs, *output));
-      for (const Tolerance& tolerance : options_.run.tolerances)
-        if (tolerance.kind == Tolerance::Kind::allclose)
-          result.tolerances.push_back(apply_allclose(device_, prepared, inputs, *output, tolerance));
+      FillResult check = check_variant(variant, result, *inputs, *output, samples);
+      if (check.reason == reason::wrote_outside) {  // not to be blamed on the next one
+        inputs.reset();
+        output.reset();
+      } else if (!samples.empty() && check.verdict != Verdict::skipped) {
+        cross_check_reference(inputs->spec(), samples);
+        samples.clear();
+      }
+      adopt(result, std::move(check));
     });
   }
 
@@ -122,9 +130,24 @@ class ShapeRun {
     });
   }
 
+  FillResult check_variant(const Variant& variant, CaseResult& result, Inputs& inputs, SharedOutput& output,
+                           std::span<ReferencePoint> samples) {
+    // The whole batch is what will be timed: that very plan is then checked.
+    const auto purpose = inputs.spec().shape == shape_ ? Purpose::timing : Purpose::check_only;
+    PreparedVariant prepared(device_, variant, inputs, output, purpose);
+    if (!result.prepare_ms) describe_plan(prepared, result);  // of the first fill: all of its images
+    FillResult check = verify(device_, prepared, inputs, output, samples);
+    for (const Tolerance& tolerance : options_.run.tolerances)
+      if (tolerance.kind == Tolerance::Kind::allclose)
+        result.tolerances.push_back(apply_allclose(device_, prepared, inputs, output, tolerance));
+    return check;
+  }
+
   void time() {
     Inputs inputs(device_, options_.run.fills.front(), options_.run.seed, shape_);
     Inputs other_inputs(device_, options_.run.fills.front(), options_.run.seed + 1, shape_);
+    const InputSets input_sets{&inputs, &other_inputs};
+    TimedCheck check(device_, input_sets, options_.run.seed);
     std::optional<SharedOutput> output;
     std::vector<std::unique_ptr<PreparedVariant>> prepared;
     std::vector<CaseResult*> timed;
@@ -132,21 +155,31 @@ class ShapeRun {
       if (result.verdict != Verdict::passed) return;  // the time of a wrong result means nothing
       progress_(variant, {Step::Kind::prepare});
       if (!output) output.emplace(device_, shape_);
-      prepared.push_back(
-          std::make_unique<PreparedVariant>(device_, variant, inputs, *output, Purpose::timing));
+      auto one = std::make_unique<PreparedVariant>(device_, variant, inputs, *output, Purpose::timing);
       other_inputs.x(variant.layout);
+      if (!result.prepare_ms) describe_plan(*one, result);
+      if (options_.run.check) {
+        const FillResult admitted = check.admit(*one, *output);
+        if (admitted.verdict == Verdict::failed)
+          return set_verdict(result, Verdict::failed, admitted.reason,
+                             "on the inputs of the timing: " + admitted.detail);
+      }
+      prepared.push_back(std::move(one));
       timed.push_back(&result);
-      if (!result.prepare_ms) describe_plan(*prepared.back(), result);
     });
 
     std::vector<PreparedVariant*> running;
     for (const auto& one : prepared) running.push_back(one.get());
-    Inputs* const input_sets[] = {&inputs, &other_inputs};
+    const TimingObserver observer{
+        .before_launch = [&](std::size_t i) { progress_(running[i]->variant(), {Step::Kind::time}); },
+        .after_launch =
+            [&](std::size_t i, std::size_t set, bool last) {
+              if (options_.run.check) check.after_launch(i, set, last);
+            }};
     const auto times =
-        time_variants(device_, running, input_sets, options_.run.timing, options_.run.seed,
-                      [&](std::size_t i) { progress_(running[i]->variant(), {Step::Kind::time}); });
+        time_variants(device_, running, input_sets, options_.run.timing, options_.run.seed, observer);
     for (std::size_t i = 0; i < timed.size(); ++i) timed[i]->time_ms = times[i];
-    if (options_.run.check) check_after_timing(running, timed, inputs, other_inputs, *output);
+    if (options_.run.check) check_after_timing(running, timed, check);
     tell_distances(running, timed);
   }
 
@@ -160,23 +193,15 @@ class ShapeRun {
     result.note = plan.note;
   }
 
-  /// One more launch the way the timed ones were, on an x that no launch has seen, in place of an old one:
-  /// what was timed must be what was verified.
+  /// What was timed must be what was verified.
   void check_after_timing(const std::vector<PreparedVariant*>& running, const std::vector<CaseResult*>& timed,
-                          Inputs& inputs, Inputs& other_inputs, SharedOutput& output) {
-    other_inputs.redraw_x(options_.run.seed + 2);
+                          TimedCheck& check) {
+    check.change_inputs();
     for (std::size_t i = 0; i < running.size(); ++i)
       guarded(device_, *timed[i], [&] {
         progress_(running[i]->variant(), {Step::Kind::check_after_timing});
-        const float* const x = other_inputs.x(running[i]->variant().layout);
-        device_.time_ms([&] { running[i]->launch(x); }, Device::Cache::hot);
-        const FillResult check = judge_output(device_, *running[i], other_inputs, inputs, output);
-        auto damage = inputs.damage();
-        if (!damage) damage = other_inputs.damage();
-        if (!damage) damage = output.damage();
-        if (check.verdict == Verdict::failed || damage)
-          set_verdict(*timed[i], Verdict::failed, reason::wrong_when_timed,
-                      "after the timed launches: " + (damage ? *damage : check.detail));
+        if (const auto found = check.verdict(i))
+          set_verdict(*timed[i], Verdict::failed, reason::wrong_when_timed, *found);
       });
   }
 

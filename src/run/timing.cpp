@@ -43,8 +43,7 @@ void update(Timed& timed, const TimingOptions& options) {
 
 std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant* const> variants,
                                        std::span<Inputs* const> input_sets, const TimingOptions& options,
-                                       std::uint64_t seed,
-                                       const std::function<void(std::size_t)>& before_launch) {
+                                       std::uint64_t seed, const TimingObserver& observer) {
   if (variants.empty()) return {};
   const auto cache = cache_for(input_sets.front()->spec().shape, device.info());
   std::mt19937_64 random(seed);
@@ -52,26 +51,30 @@ std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant
   std::vector<std::size_t> order(variants.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
 
-  const auto launch_once = [&](std::size_t i, std::size_t turn) {
-    before_launch(i);
+  // The set changes with each launch, whichever variant's: y never holds the right output beforehand.
+  std::size_t set = 0;
+  const auto launch_once = [&](std::size_t i) {
+    observer.before_launch(i);
     PreparedVariant& variant = *variants[i];
-    const float* const x = input_sets[turn % input_sets.size()]->x(variant.variant().layout);
+    set = (set + 1) % input_sets.size();
+    const float* const x = input_sets[set]->x(variant.variant().layout);
     return device.time_ms([&] { variant.launch(x); }, cache);
   };
 
   // Warm-up: one launch each, for module loading and for the clocks.
-  for (const std::size_t i : order) launch_once(i, 0);
+  for (const std::size_t i : order) launch_once(i);
 
-  for (std::size_t round = 0; !order.empty(); ++round) {
+  while (!order.empty()) {
     std::shuffle(order.begin(), order.end(), random);
     for (const std::size_t i : order) {
       const auto start = std::chrono::steady_clock::now();
-      const double ms = launch_once(i, round);
-      timed[i].spent_ms +=
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+      const double ms = launch_once(i);
       timed[i].samples.push_back(ms);
       timed[i].total_ms += ms;
+      timed[i].spent_ms +=
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
       update(timed[i], options);
+      observer.after_launch(i, set, timed[i].done);
     }
     std::erase_if(order, [&](std::size_t i) { return timed[i].done; });
   }

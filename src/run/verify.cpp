@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "check/summary.hpp"
 #include "run/forensics.hpp"
@@ -27,11 +28,15 @@ std::string describe_wrong(const ErrorSummary& error, const std::string& forensi
       worst.expected, error.worst_ratio);
 }
 
-void fail(FillResult& result, std::string_view reason, std::string detail) {
-  if (result.verdict == Verdict::failed) return;  // the first cause stands
+void overrule(FillResult& result, std::string_view reason, std::string detail) {
   result.verdict = Verdict::failed;
   result.reason = reason;
   result.detail = std::move(detail);
+}
+
+void fail(FillResult& result, std::string_view reason, std::string detail) {
+  if (result.verdict != Verdict::failed)
+    overrule(result, reason, std::move(detail));  // the first cause stands
 }
 
 void judge_summary(FillResult& result, MathClass declared) {
@@ -87,11 +92,11 @@ Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs
 }
 
 FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
-                        SharedOutput& output) {
+                        SharedOutput& output, std::span<ReferencePoint> samples) {
   const FillSpec& spec = inputs.spec();
   const Comparison comparison = comparison_of(prepared, inputs, weights, output);
   FillResult result{.fill = spec.fill, .seed = spec.seed, .batch = spec.shape.n};
-  result.error = device.compare(comparison, {});
+  result.error = device.compare(comparison, samples);
   if (result.error.wrong > 0) {
     result.forensics =
         investigate(device, {comparison, result.error, spec, weights.spec(), output.poison_word()});
@@ -103,7 +108,8 @@ FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs&
   return result;
 }
 
-FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output) {
+FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output,
+                  std::span<ReferencePoint> samples) {
   if (inputs.spec().fill == Fill::special && prepared.plan().algorithm == Algorithm::transform)
     return {.fill = Fill::special,
             .seed = inputs.spec().seed,
@@ -114,28 +120,34 @@ FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, Sha
 
   const float* const x = inputs.x(prepared.variant().layout);
   output.poison(kPoison);
+  const auto start = std::chrono::steady_clock::now();
   prepared.launch(x);
   device.synchronize();
+  const double launch_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   // Before the comparison, whose reference a changed input would change too.
   std::optional<std::string> damage = damage_of(inputs, output, prepared);
   const std::uint64_t first_bits = device.checksum(output.y(), output.y_bytes());
-  FillResult result = judge_output(device, prepared, inputs, inputs, output);
+  FillResult result = judge_output(device, prepared, inputs, inputs, output, samples);
+  const bool changed_later = device.checksum(output.y(), output.y_bytes()) != first_bits;
 
+  // Watched from the second run on: the first may load code, which waits for all streams.
   output.poison(kOtherPoison);
-  prepared.launch(x);
-  device.synchronize();
+  const auto ordering =
+      device.watch_launch([&] { prepared.launch(x); }, output.y(), output.y_bytes(), launch_ms);
   result.repeatable = device.checksum(output.y(), output.y_bytes()) == first_bits;
   if (!result.repeatable) {
     const FillResult second = judge_output(device, prepared, inputs, inputs, output);
     if (second.verdict == Verdict::failed) fail(result, second.reason, "in a second run: " + second.detail);
   }
 
+  // These explain whatever else was found.
+  if (changed_later || ordering == Device::Ordering::outside_stream)
+    overrule(result, reason::unordered_work, "y changed by work that was not on the launch's stream");
+  else if (ordering == Device::Ordering::waited)
+    overrule(result, reason::unordered_work, "launch waited for its stream, which was held");
   if (!damage) damage = damage_of(inputs, output, prepared);
-  if (damage) {
-    result.verdict = Verdict::failed;
-    result.reason = reason::wrote_outside;
-    result.detail = *damage;
-  }
+  if (damage) overrule(result, reason::wrote_outside, *damage);
   return result;
 }
 

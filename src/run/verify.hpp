@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/result.hpp"
@@ -18,8 +19,10 @@ std::vector<Fill> default_fills();
 std::int64_t check_batch(const Shape& shape, bool first);
 
 /// Runs the prepared variant from poisoned outputs, twice, and judges what it wrote and what it touched.
-/// Throws DeviceError or what the variant throws.
-FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output);
+/// Fills in the reference of `samples`, unless the check is skipped. Throws DeviceError or what the variant
+/// throws.
+FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output,
+                  std::span<ReferencePoint> samples);
 
 /// The output as it stands against the reference of `inputs.x` and the weights of `weights`, by the strict
 /// rule.
@@ -28,6 +31,6 @@ Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs
 
 /// Judges the output as it stands, computed from `inputs.x` and the weights of `weights`.
 FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
-                        SharedOutput& output);
+                        SharedOutput& output, std::span<ReferencePoint> samples = {});
 
 }  // namespace convmish

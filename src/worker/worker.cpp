@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -28,7 +29,9 @@ constexpr char kRun = 'r';        // parent: a shape, and the variants as addres
 constexpr char kResult = 'c';     // worker: one case of the shape
 constexpr char kDone = 'd';       // worker: that was the shape's last case
 constexpr char kException = 'e';  // worker: run_shape() threw this; the worker ends
+constexpr char kMachine = 'm';    // worker: the same, but no variant is to blame
 
+constexpr std::chrono::seconds kOpenLimit{60};   // a GPU's driver may take long, whatever a case may take
 constexpr std::chrono::milliseconds kTick{100};  // how often the parent looks at what the child does
 
 /// In memory that both processes map. One writer; a reader that catches a half-changed step shows it for a
@@ -99,6 +102,9 @@ void serve(const std::function<OpenedDevice()>& open, const RunnerOptions& optio
            run_shape(*opened.device, request.variants, request.shape, options, note_step))
         parent.send(kResult, to_json_line(result));
       parent.send(kDone, {});
+    } catch (const EnvironmentError& error) {
+      parent.send(kMachine, error.what());
+      return;
     } catch (const std::exception& error) {
       parent.send(kException, error.what());
       return;
@@ -133,8 +139,7 @@ struct Worker::Impl {
   }
 
   /// Waits for the child's next message; kills it when a step outlasts the limit.
-  Message await(const Progress& progress) {
-    std::uint64_t seen = shared->sequence;
+  Message await(std::chrono::seconds limit, const Progress& progress) {
     auto since = std::chrono::steady_clock::now();
     while (!channel.wait(kTick)) {
       if (const std::uint64_t now = shared->sequence; now != seen) {
@@ -143,12 +148,12 @@ struct Worker::Impl {
         if (const Variant* variant = shared->variant; variant && progress)
           progress(*variant, shared->step.load());
       }
-      if (std::chrono::steady_clock::now() - since < timeout) continue;
+      if (std::chrono::steady_clock::now() - since < limit) continue;
       ::kill(child, SIGKILL);
       reap();
       throw WorkerDied(
           Verdict::timed_out, std::string(reason::time_limit),
-          fmt::format("no end within {} s of: {}", timeout.count(), to_string(shared->step.load())));
+          fmt::format("no end within {} s of: {}", limit.count(), to_string(shared->step.load())));
     }
     if (auto message = channel.receive()) return std::move(*message);
     const int status = reap();
@@ -157,6 +162,7 @@ struct Worker::Impl {
   }
 
   std::chrono::seconds timeout;
+  std::uint64_t seen = 0;  // the last step that was told
   SharedStep* shared = map_shared_step();
   Channel channel{-1};
   pid_t child = -1;
@@ -180,7 +186,7 @@ Worker::Worker(const std::function<OpenedDevice()>& open, const RunnerOptions& o
   }
   impl_->channel = std::move(ours);
 
-  const Message hello = impl_->await({});
+  const Message hello = impl_->await(std::max(timeout, kOpenLimit), {});
   if (hello.kind == kRefused) {
     const std::string text = hello.text.substr(1);
     if (hello.text[0] - '0' == static_cast<int>(ExitCode::usage)) throw InputError(text);
@@ -206,13 +212,15 @@ std::vector<CaseResult> Worker::run(const Shape& shape, const std::vector<const 
     throw WorkerDied(Verdict::crashed, std::string(reason::process_died), "the worker is gone");
   std::vector<CaseResult> results;
   while (true) {
-    const Message answer = impl_->await(progress);
+    const Message answer = impl_->await(impl_->timeout, progress);
     switch (answer.kind) {
       case kResult:
         results.push_back(case_from_json(answer.text, "worker"));
         break;
       case kDone:
         return results;
+      case kMachine:
+        throw EnvironmentError(answer.text);
       default:
         throw WorkerDied(Verdict::crashed, std::string(reason::device_error),
                          fmt::format("{} (during: {})", answer.text, to_string(impl_->shared->step.load())));

@@ -26,6 +26,7 @@ MAY_INCLUDE = {
     "src/gpu": ["src/gpu", "src/core", "src/check"],
     "src/cli": ["src/cli", "src/worker", "src/run", "src/report", "src/core", "src/check"],
     "src/main.cpp": ["src"],
+    "variants/mutants": ["variants/mutants", "variants/common", "src/core", "src/gpu/check.hpp", "src/cpu/simt"],
     "variants": ["variants/common", "src/core", "src/gpu/check.hpp", "src/cpu/simt"],
 }
 

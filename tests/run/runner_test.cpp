@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "run/verify.hpp"
@@ -95,6 +100,53 @@ TEST(Runner, FailsAVariantThatIsRightOnlyAtFirst) {
       }));
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_EQ(result.reason, "wrong_when_timed");
+}
+
+TEST(Runner, DoesNotBlameTheNextVariantForDamage) {
+  const Variant vandal = host_variant("vandal", [](const Problem& problem, const LaunchArgs& args) {
+    convolve_on_host(problem, args);
+    const_cast<float*>(args.x)[7] += 1;
+  });
+  const Variant honest = host_variant("honest");
+  const auto results = run({&vandal, &honest});
+  EXPECT_EQ(results[0].reason, "wrote_outside_buffers");
+  EXPECT_EQ(results[1].verdict, Verdict::passed) << results[1].detail;
+}
+
+TEST(Runner, FailsWorkThatGoesOnAfterLaunch) {
+  const CaseResult result = run_one(host_variant(
+      "late", [worker = std::make_shared<std::jthread>()](const Problem& problem, const LaunchArgs& args) {
+        *worker = std::jthread([problem, args] { convolve_on_host(problem, args); });
+      }));
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.reason, "work_outside_stream");
+}
+
+TEST(Runner, FailsAnOutputKeptForAnInputThatHasSinceChangedInPlace) {
+  // Knows an x by its address and by an element that a change elsewhere leaves as it is.
+  using Kept = std::map<std::pair<const float*, float>, std::vector<float>>;
+  Variant hoarder = host_variant("hoarder");
+  hoarder.prepare = [](const Problem& problem) {
+    Plan plan;
+    plan.launch = [problem, kept = std::make_shared<Kept>()](const LaunchArgs& args) {
+      std::vector<float>& y = (*kept)[{args.x, args.x[0]}];
+      if (y.empty()) {
+        convolve_on_host(problem, args);
+        y.assign(args.y, args.y + problem.shape.y_elements());
+      }
+      std::ranges::copy(y, args.y);
+    };
+    return plan;
+  };
+  const CaseResult result = run_one(hoarder);
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.reason, "wrong_when_timed");
+}
+
+TEST(Runner, PassesOnThatTheMachineIsAtFault) {
+  const Variant variant = host_variant(
+      "bystander", [](const Problem&, const LaunchArgs&) { throw EnvironmentError("a bit flipped"); });
+  EXPECT_THROW(run({&variant}), EnvironmentError);
 }
 
 TEST(Runner, TellsAVariantThatDiffersFromRunToRun) {

@@ -92,6 +92,13 @@ TEST(Supervisor, TakesAnEndOfTheProcessForACrash) {
   EXPECT_EQ(results[0].detail, "the process ended with exit code 0 during: check kernelbench");
 }
 
+TEST(Supervisor, PassesOnThatTheMachineIsAtFault) {
+  const Variant variant = host_variant(
+      "bystander", [](const Problem&, const LaunchArgs&) { throw EnvironmentError("a bit flipped"); });
+  Supervisor supervisor(open_cpu, quick(), 20s);
+  EXPECT_THROW(supervisor.run(kShape, {&variant}, {}), EnvironmentError);
+}
+
 TEST(Supervisor, TellsProgress) {
   const Variant slow = host_variant("slow", [](const Problem& problem, const LaunchArgs& args) {
     std::this_thread::sleep_for(120ms);

@@ -1,0 +1,73 @@
+#include "run/timed_check.hpp"
+
+#include <fmt/format.h>
+
+#include "run/verify.hpp"
+
+namespace convmish {
+namespace {
+
+constexpr std::uint64_t kOneIn = 10;  // of the timed launches is looked at, and the last one always
+
+/// 0.25: a launch that does nothing leaves a wrong y, but one that looks like an output.
+constexpr std::uint32_t kPlausible = 0x3e800000;
+
+}  // namespace
+
+TimedCheck::TimedCheck(Device& device, InputSets inputs, std::uint64_t seed)
+    : device_(device), inputs_(inputs), random_(seed) {}
+
+FillResult TimedCheck::admit(PreparedVariant& variant, SharedOutput& output) {
+  Entry entry{&variant, &output, {}};
+  FillResult check;
+  for (std::size_t set = 0; set < inputs_.size(); ++set) {
+    output.poison(kPoison);
+    variant.launch(inputs_[set]->x(variant.variant().layout));
+    device_.synchronize();
+    entry.bits[set] = device_.checksum(output.y(), output.y_bytes());
+    check = judge_output(device_, variant, *inputs_[set], *inputs_[0], output);
+    if (check.verdict == Verdict::failed) return check;
+  }
+  output.poison(kPlausible);
+  entries_.push_back(entry);
+  return check;
+}
+
+void TimedCheck::after_launch(std::size_t variant, std::size_t input_set, bool last) {
+  Entry& entry = entries_[variant];
+  ++entry.launches;
+  const bool chosen = last || (entry.repeatable && random_() % kOneIn == 0);
+  if (entry.failure || !chosen) return;
+  SharedOutput& output = *entry.output;
+  if (device_.checksum(output.y(), output.y_bytes()) == entry.bits[input_set]) return;
+  const FillResult check = judge_output(device_, *entry.variant, *inputs_[input_set], *inputs_[0], output);
+  // Other bits, but right: its sums are not ordered. Each look would now take a comparison.
+  entry.repeatable = false;
+  if (check.verdict == Verdict::failed)
+    entry.failure = fmt::format("timed launch {}: {}", entry.launches, check.detail);
+}
+
+void TimedCheck::change_inputs() {
+  inputs_.back()->redraw_row(random_());
+}
+
+std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
+  Entry& entry = entries_[variant];
+  if (entry.failure) return entry.failure;
+  Inputs& changed = *inputs_.back();
+  const float* const x = changed.x(entry.variant->variant().layout);
+  device_.time_ms([&] { entry.variant->launch(x); }, Device::Cache::hot);
+  if (const auto found = damage(entry)) return "after the timed launches: " + *found;
+  const FillResult check = judge_output(device_, *entry.variant, changed, *inputs_[0], *entry.output);
+  if (check.verdict != Verdict::failed) return std::nullopt;
+  return "after the timed launches, with a row of x changed: " + check.detail;
+}
+
+std::optional<std::string> TimedCheck::damage(const Entry& entry) {
+  for (Inputs* const inputs : inputs_)
+    if (auto found = inputs->damage()) return found;
+  if (auto found = entry.output->damage()) return found;
+  return entry.variant->damage();
+}
+
+}  // namespace convmish

@@ -1,0 +1,57 @@
+// Do timed launches do the work that was verified?
+//
+// Nothing tells a timed launch from another to the variant: y is not poisoned before it, and what it left
+// behind is looked at for some of the launches only, chosen at random, outside the time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/result.hpp"
+#include "run/prepared.hpp"
+
+namespace convmish {
+
+/// Timed launches take turns with these x; the weights are those of the first set.
+using InputSets = std::array<Inputs*, 2>;
+
+class TimedCheck {
+ public:
+  TimedCheck(Device& device, InputSets inputs, std::uint64_t seed);
+
+  /// Before the timing: runs the variant once on each input set and judges it. One that passes gets the next
+  /// index and is remembered by the bits of its outputs.
+  FillResult admit(PreparedVariant& variant, SharedOutput& output);
+
+  /// To be told after each timed launch, while y is as the launch left it.
+  void after_launch(std::size_t variant, std::size_t input_set, bool last);
+
+  /// After all timed launches: changes one row of an input set in place, then launches each variant on it
+  /// once more the way it was timed. What is kept from earlier launches, by whatever sign, is wrong now.
+  void change_inputs();
+  /// What was found against a variant's timed launches; nothing if they did their work.
+  std::optional<std::string> verdict(std::size_t variant);
+
+ private:
+  struct Entry {
+    PreparedVariant* variant;
+    SharedOutput* output;
+    std::array<std::uint64_t, std::tuple_size_v<InputSets>> bits;
+    bool repeatable = true;
+    std::int64_t launches = 0;
+    std::optional<std::string> failure;
+  };
+
+  std::optional<std::string> damage(const Entry& entry);
+
+  Device& device_;
+  InputSets inputs_;
+  std::mt19937_64 random_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace convmish

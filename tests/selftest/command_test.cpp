@@ -1,0 +1,75 @@
+// The command on a registry of its own: a mutant that survives, or an honest variant that is rejected, must
+// not go unnoticed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cli/commands.hpp"
+#include "tests/run/host_variants.hpp"
+
+namespace convmish {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+void do_nothing(const Problem&, const LaunchArgs&) {}
+
+struct Outcome {
+  ExitCode code;
+  std::string text;
+};
+
+class Selftest : public testing::Test {
+ protected:
+  void add(std::string name, Group group, HostLaunch launch) {
+    Variant variant = host_variant(std::move(name), std::move(launch));
+    variant.group = group;
+    registry_.add(std::move(variant));
+  }
+
+  Outcome run() {
+    CommandLine line;
+    line.verb = Verb::selftest;
+    line.device = {DeviceChoice::Kind::cpu};
+    testing::internal::CaptureStdout();
+    const ExitCode code = command_selftest(line, {.cpu = make_cpu_device, .cuda = {}}, registry_);
+    return {code, testing::internal::GetCapturedStdout()};
+  }
+
+  Registry registry_;
+};
+
+TEST_F(Selftest, IsSatisfiedWhenMutantsAreCaughtAndHonestVariantsPass) {
+  add("lazy", Group::mutant, do_nothing);
+  add("honest", Group::standard, convolve_on_host);
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.code, ExitCode::ok);
+  EXPECT_THAT(outcome.text, HasSubstr("1 of 1 mutants caught, 1 of 1 honest variants not rejected"));
+  EXPECT_THAT(outcome.text, Not(HasSubstr("survived")));
+}
+
+TEST_F(Selftest, NamesAMutantThatSurvives) {
+  add("lazy", Group::mutant, do_nothing);
+  add("right_after_all", Group::mutant, convolve_on_host);
+  add("honest", Group::standard, convolve_on_host);
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.code, ExitCode::wrong);
+  EXPECT_THAT(outcome.text, HasSubstr("survived: right_after_all:fp32\n"));
+}
+
+TEST_F(Selftest, NamesAnHonestVariantThatIsRejected) {
+  add("lazy", Group::mutant, do_nothing);
+  add("not_so_honest", Group::standard, do_nothing);
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.code, ExitCode::wrong);
+  EXPECT_THAT(outcome.text, HasSubstr("rejected: not_so_honest:fp32\n"));
+}
+
+TEST_F(Selftest, RefusesToProveNothing) {
+  add("honest", Group::standard, convolve_on_host);
+  EXPECT_THROW(run(), EnvironmentError);
+  testing::internal::GetCapturedStdout();
+}
+
+}  // namespace
+}  // namespace convmish
