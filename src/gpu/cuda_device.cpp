@@ -301,7 +301,7 @@ class HeldStream {
  public:
   explicit HeldStream(cudaStream_t held) : held_(held), sum_(sizeof(unsigned long long)) {
     CONVMISH_CHECK_CUDA(cudaStreamCreateWithFlags(&watcher_, cudaStreamNonBlocking));
-    CONVMISH_CHECK_CUDA(cudaHostAlloc(&gate_, sizeof *gate_, cudaHostAllocMapped));
+    CONVMISH_CHECK_CUDA(cudaHostAlloc(reinterpret_cast<void**>(&gate_), sizeof *gate_, cudaHostAllocMapped));
     *gate_ = {};
   }
   ~HeldStream() {
