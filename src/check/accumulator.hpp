@@ -36,7 +36,8 @@ struct ErrorAccumulator {
   ReferencePoint worst, first_wrong{.index = INT64_MAX};
   double worst_ratio = -1;
   double max_abs = 0, max_rel = 0, max_ulp = 0;
-  double max_ulp_z = 0;            // the pre-activation there
+  double activation_ulp = 0;       // largest where 0 is not accepted: flushed subnormals aside
+  double activation_ulp_z = 0;     // the pre-activation there
   double first_nonfinite_z = NAN;  // the nearest to 0 where y is not finite and f(z) is
   double error_squares = 0, expected_squares = 0;
   double fingerprint_squares = 0;
@@ -62,7 +63,9 @@ struct ErrorAccumulator {
 
     max_abs = fmax(max_abs, j.error);
     if (fabs(j.expected) >= FLT_MIN) max_rel = fmax(max_rel, j.error / fabs(j.expected));
-    note_ulp(ulp_error(j.error, j.expected), point.z);
+    const double ulp = ulp_error(j.error, j.expected);
+    max_ulp = fmax(max_ulp, ulp);
+    if (!j.zero_accepted) note_ulp(ulp, point.z);
     error_squares += j.error * j.error;
     expected_squares += j.expected * j.expected;
     if (q > 0) {
@@ -90,7 +93,8 @@ struct ErrorAccumulator {
     }
     max_abs = fmax(max_abs, other.max_abs);
     max_rel = fmax(max_rel, other.max_rel);
-    note_ulp(other.max_ulp, other.max_ulp_z);
+    max_ulp = fmax(max_ulp, other.max_ulp);
+    note_ulp(other.activation_ulp, other.activation_ulp_z);
     note_nonfinite(other.first_nonfinite_z);
     error_squares += other.error_squares;
     expected_squares += other.expected_squares;
@@ -101,9 +105,9 @@ struct ErrorAccumulator {
  private:
   // Ties go to the z nearest to 0, so that the order of merging does not show.
   CONVMISH_HD void note_ulp(double ulp, double z) {
-    if (!(ulp > max_ulp || (ulp == max_ulp && fabs(z) < fabs(max_ulp_z)))) return;
-    max_ulp = ulp;
-    max_ulp_z = z;
+    if (!(ulp > activation_ulp || (ulp == activation_ulp && fabs(z) < fabs(activation_ulp_z)))) return;
+    activation_ulp = ulp;
+    activation_ulp_z = z;
   }
   CONVMISH_HD void note_nonfinite(double z) {
     if (!(fabs(z) >= fabs(first_nonfinite_z))) first_nonfinite_z = z == z ? z : first_nonfinite_z;

@@ -48,7 +48,8 @@ ErrorSummary summarise(const ErrorAccumulator& sums, const RatioHistogram& ratio
     e.consistent_with = consistent_with(*e.fingerprint);
   }
   if (of.activation_only) {
-    e.max_ulp_z = sums.max_ulp_z;
+    e.activation_ulp = sums.activation_ulp;
+    e.activation_ulp_z = sums.activation_ulp_z;
     if (!std::isnan(sums.first_nonfinite_z)) e.first_nonfinite_z = sums.first_nonfinite_z;
   }
   return e;

@@ -56,7 +56,7 @@ struct WrongCounts {
         q(static_cast<std::size_t>(shape.q())) {}
 
   std::vector<std::int64_t> n, k, p, q;
-  std::int64_t poisoned = 0;  // outputs of the poison's very bits
+  std::int64_t poisoned = 0;  // of them, those that hold the poison's very bits
 
   void merge(const WrongCounts& other) {
     const auto add = [](std::vector<std::int64_t>& to, const std::vector<std::int64_t>& from) {

@@ -31,12 +31,13 @@ struct ErrorSummary {
   double max_abs = 0;
   double max_rel = 0;  // over outputs with |expected| >= FLT_MIN
   double max_ulp = 0;
-  std::optional<double> max_ulp_z;          // the pre-activation there, where the fill is `delta`
-  std::optional<double> first_nonfinite_z;  // that nearest to 0 whose output should be finite and is not
-  double relative_frobenius = 0;            // |y - f(z)|_F / |f(z)|_F
-  std::optional<double> fingerprint;        // R, where the fill is `normal`
-  std::string consistent_with;              // math class that R shows; empty where R was not taken
-  double zero_accepted_share = 0;           // share of outputs at which an output of 0 would pass
+  // Where the fill is `delta`, and so z a number that was drawn: the largest ULP, flushed subnormals aside,
+  // and where; the z nearest to 0 whose output should be finite and is not.
+  std::optional<double> activation_ulp, activation_ulp_z, first_nonfinite_z;
+  double relative_frobenius = 0;      // |y - f(z)|_F / |f(z)|_F
+  std::optional<double> fingerprint;  // R, where the fill is `normal`
+  std::string consistent_with;        // math class that R shows; empty where R was not taken
+  double zero_accepted_share = 0;     // share of outputs at which an output of 0 would pass
   std::optional<OutputAt> worst_at, first_wrong_at;
 };
 

@@ -317,8 +317,8 @@ WrongCounts CpuDevice::count_wrong(const Comparison& c, std::uint32_t poison) {
   std::vector<WrongCounts> workers(worker_count(), WrongCounts(c.shape));
   for_each_output(c, {}, [&](std::size_t worker, const ReferencePoint& point, double, const Chunk::At& at) {
     WrongCounts& counts = workers[worker];
-    counts.poisoned += std::bit_cast<std::uint32_t>(point.y) == poison;
     if (judge(static_cast<double>(point.y), point.z, point.s, c.rule).right) return;
+    counts.poisoned += std::bit_cast<std::uint32_t>(point.y) == poison;
     ++counts.n[static_cast<std::size_t>(at.n)];
     ++counts.k[static_cast<std::size_t>(at.k)];
     ++counts.p[static_cast<std::size_t>(at.p)];

@@ -202,13 +202,13 @@ __global__ void __launch_bounds__(kThreads)
     ReferencePoint point = point_at(shape, ys, y, chunk, reference, at);
     if (largest_s) point.s = largest_s[at.n];
     const bool wrong = inside && !judge(double{point.y}, point.z, point.s, rule).right;
-    const bool poisoned = inside && __float_as_uint(point.y) == counters.poison;
+    const bool poisoned = wrong && __float_as_uint(point.y) == counters.poison;
     const unsigned wrong_lanes = __ballot_sync(kAllLanes, wrong);
+    if (!wrong_lanes) continue;
     const unsigned poisoned_lanes = __ballot_sync(kAllLanes, poisoned);
     const std::int64_t row = point.index / shape.q();
     const bool one_row = __all_sync(kAllLanes, row == __shfl_sync(kAllLanes, row, 0));
     if (lane == 0 && poisoned_lanes) atomicAdd(counters.poisoned, __popc(poisoned_lanes) + 0ull);
-    if (!wrong_lanes) continue;
     const unsigned long long count = one_row ? __popc(wrong_lanes) : wrong;
     if (count && (lane == 0 || !one_row)) {
       atomicAdd(&counters.n[at.n], count);

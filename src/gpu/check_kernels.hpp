@@ -43,7 +43,7 @@ inline constexpr int kCompareBlocks = 1024;
 /// Counters of wrong outputs by each coordinate: shape.n, k, p() and q() of them, in the device's memory.
 struct WrongCounters {
   unsigned long long *n = nullptr, *k = nullptr, *p = nullptr, *q = nullptr;
-  unsigned long long* poisoned = nullptr;  // one: outputs of the bits `poison`
+  unsigned long long* poisoned = nullptr;  // one: those of the bits `poison`
   std::uint32_t poison = 0;
 };
 

@@ -115,7 +115,8 @@ void describe(Field& field, Is<ErrorSummary> auto& error) {
   field("max_abs", error.max_abs);
   field("max_rel", error.max_rel);
   field("max_ulp", error.max_ulp);
-  field.added("max_ulp_z", error.max_ulp_z);
+  field.added("activation_ulp", error.activation_ulp);
+  field.added("activation_ulp_z", error.activation_ulp_z);
   field.added("first_nonfinite_z", error.first_nonfinite_z);
   field("relative_frobenius", error.relative_frobenius);
   field("fingerprint", error.fingerprint);

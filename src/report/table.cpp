@@ -414,9 +414,9 @@ std::string activation_lines(std::span<const CaseResult> cases, int width) {
   for (const CaseResult& result : cases)
     for (const FillResult& check : result.checks) {
       const ErrorSummary& error = check.error;
-      if (!error.max_ulp_z) continue;
+      if (!error.activation_ulp || !error.activation_ulp_z) continue;
       out += folded(fmt::format("activation of {}: at most {:.2f} ULP off, at z = {:.9g}; {}",
-                                name_of(result), error.max_ulp, *error.max_ulp_z,
+                                name_of(result), *error.activation_ulp, *error.activation_ulp_z,
                                 error.first_nonfinite_z
                                     ? fmt::format("not finite from z = {:.9g} on", *error.first_nonfinite_z)
                                     : "finite everywhere"),

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <random>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,14 +20,20 @@ namespace {
 
 // --- Where --------------------------------------------------------------------------------------------
 
-/// What the coordinates with a count have in common; nothing if that is all of the axis, or no pattern.
+/// What the coordinates with a count have in common; nothing if that is all of the axis, no pattern, or what
+/// chance could leave out.
 std::optional<WrongPlace> place_on(Axis axis, const std::vector<std::int64_t>& counts) {
   const auto extent = static_cast<std::int64_t>(counts.size());
   std::vector<std::int64_t> hit;
   for (std::int64_t i = 0; i < extent; ++i)
     if (counts[static_cast<std::size_t>(i)] > 0) hit.push_back(i);
   const auto hits = static_cast<std::int64_t>(hit.size());
-  if (hits == 0 || hits == extent) return std::nullopt;
+  // Wrong outputs that fell anywhere would have met the other coordinates that often: e^-5 is one in 150.
+  constexpr double kLeastMissed = 5;
+  const std::int64_t wrong = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  if (static_cast<double>(wrong) * static_cast<double>(extent - hits) <
+      kLeastMissed * static_cast<double>(extent))
+    return std::nullopt;
   if (hit.back() - hit.front() + 1 == hits) return WrongPlace{axis, hit.front(), hit.back(), {}};
 
   for (const std::int64_t period : {2, 4, 8, 16, 32, 64, 128}) {
@@ -133,7 +141,8 @@ struct Explained {
   std::int64_t tried = 0, explained = 0;
   double ratios = 0;  // sum over those explained
 
-  bool nearly_all() const { return tried > 0 && 100 * (tried - explained) <= tried; }
+  std::int64_t misses() const { return tried - explained; }
+  bool nearly_all() const { return tried > 0 && 100 * misses() <= tried; }
 };
 
 Explained explain(const Mistake& mistake, const AcceptanceRule& rule, const OperandSource& source,
@@ -144,6 +153,8 @@ Explained explain(const Mistake& mistake, const AcceptanceRule& rule, const Oper
     if (sample.wrong != wrong) continue;
     const auto sums = mistake.sums(source, sample.at, sample.operands);
     if (!sums) continue;
+    // A sum that overflows explains NaN and infinity, but any other cause of them might as well.
+    if (!std::isfinite(sums->z) && !std::isfinite(sample.y)) continue;
     ++result.tried;
     // S of the right sums too: a mistake rarely makes the sum of magnitudes larger, and a transform errs by
     // the image's.
@@ -152,7 +163,7 @@ Explained explain(const Mistake& mistake, const AcceptanceRule& rule, const Oper
     if (judgement.right) {
       ++result.explained;
       result.ratios += judgement.ratio;
-    } else if (result.tried - result.explained > allowed_misses) {
+    } else if (result.misses() > allowed_misses) {
       break;  // most mistakes end here, after a few samples
     }
   }
@@ -162,6 +173,7 @@ Explained explain(const Mistake& mistake, const AcceptanceRule& rule, const Oper
 struct Match {
   std::string name;
   bool everywhere;
+  std::int64_t misses;
   double mean_ratio;
 };
 
@@ -173,20 +185,23 @@ std::vector<Match> find_matches(const AcceptanceRule& rule, std::int64_t least_s
     const Explained wrong = explain(mistake, rule, source, samples, true);
     if (!wrong.nearly_all() || wrong.tried < least_samples) continue;
     const Explained right = explain(mistake, rule, source, samples, false);
-    matches.push_back({mistake.name, right.tried == 0 || right.nearly_all(),
+    const bool everywhere = right.tried == 0 || right.nearly_all();
+    matches.push_back({mistake.name, everywhere, wrong.misses() + (everywhere ? right.misses() : 0),
                        wrong.ratios / static_cast<double>(wrong.explained)});
   }
   return matches;
 }
 
-/// Keeps those that explain all outputs, if any do, and of these those that come as near as the best.
+/// Keeps those that explain all outputs, if any do; of these those that miss the fewest, and come as near as
+/// the best.
 void keep_likeliest(std::vector<Match>& matches) {
   std::ranges::stable_sort(matches, {},
-                           [](const Match& m) { return std::pair(!m.everywhere, m.mean_ratio); });
+                           [](const Match& m) { return std::tuple(!m.everywhere, m.misses, m.mean_ratio); });
   if (matches.empty()) return;
   const Match best = matches.front();
   std::erase_if(matches, [&](const Match& match) {
-    return match.everywhere != best.everywhere || match.mean_ratio > 2 * best.mean_ratio + 0.05;
+    return match.everywhere != best.everywhere || match.misses > best.misses ||
+           match.mean_ratio > 2 * best.mean_ratio + 0.05;
   });
 }
 
@@ -288,7 +303,7 @@ Forensics investigate(Device& device, const FailedCheck& failed) {
        {std::pair{Axis::n, &counts.n}, {Axis::k, &counts.k}, {Axis::p, &counts.p}, {Axis::q, &counts.q}})
     if (const auto place = place_on(axis, *of_axis)) result.places.push_back(*place);
 
-  const OperandSource source(failed.x, failed.weights);
+  const OperandSource source(failed.x, failed.changed_row, failed.weights);
   const std::vector<Sample> samples = draw_samples(device, failed, counts, source);
   find_threshold(result, samples);
   name_mistakes(result, failed, source, samples);
@@ -299,10 +314,13 @@ std::string describe(const Forensics& forensics, const Shape& shape) {
   std::vector<std::string> places;
   for (const WrongPlace& place : forensics.places) places.push_back(describe(place, shape));
   std::string where = forensics.wrong_share == 1 ? "everywhere"
-                      : places.empty()           ? "spread over all of y"
+                      : places.empty()           ? "scattered"
                                                  : fmt::format("all in {}", fmt::join(places, ", "));
-  if (forensics.wrong_above_z) where += fmt::format(", all with z >= {:.4g}", *forensics.wrong_above_z);
-  if (forensics.wrong_below_z) where += fmt::format(", all with z <= {:.4g}", *forensics.wrong_below_z);
+  const bool explained = !forensics.matches.empty() && forensics.matches_everywhere;
+  if (!explained && forensics.wrong_above_z)
+    where += fmt::format(", all with z >= {:.4g}", *forensics.wrong_above_z);
+  if (!explained && forensics.wrong_below_z)
+    where += fmt::format(", all with z <= {:.4g}", *forensics.wrong_below_z);
 
   std::string text;
   if (forensics.poison_share > 0)

@@ -5,19 +5,23 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "check/fill.hpp"
 #include "core/device.hpp"
 #include "core/result.hpp"
+#include "run/inputs.hpp"
 
 namespace convmish {
 
 struct FailedCheck {
   const Comparison& comparison;  // with at least one wrong output
   const ErrorSummary& error;     // what it gave
-  FillSpec x, weights;           // how x, and how filter and bias were drawn
-  std::uint32_t poison = 0;      // what the output was filled with before the launch
+  FillSpec x;                    // how x was drawn
+  std::optional<ChangedRow> changed_row;
+  FillSpec weights;          // how filter and bias were drawn
+  std::uint32_t poison = 0;  // what the output was filled with before the launch
 };
 
 Forensics investigate(Device& device, const FailedCheck& failed);

@@ -35,8 +35,16 @@ const float* Inputs::tensor(Tensor tensor, Layout layout) {
 
 void Inputs::redraw_x(std::uint64_t seed) {
   spec_.seed = seed;
+  changed_row_.reset();
   for (Held& held : held_) {
     if (held.tensor != Tensor::x) continue;
+    device_.draw_tensor(spec_, held.tensor, held.layout, held.buffer->floats());
+    held.checksum = device_.checksum(held.buffer->data(), held.buffer->bytes());
+  }
+}
+
+void Inputs::restore() {
+  for (Held& held : held_) {
     device_.draw_tensor(spec_, held.tensor, held.layout, held.buffer->floats());
     held.checksum = device_.checksum(held.buffer->data(), held.buffer->bytes());
   }
@@ -49,6 +57,7 @@ void Inputs::redraw_row(std::uint64_t seed) {
   const auto n = static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(s.n));
   // Not the first or last row, which some filters never reach to.
   const auto row = 1 + static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(s.p()));
+  changed_row_ = {n, row, seed};
   for (Held& held : held_) {
     if (held.tensor != Tensor::x) continue;
     const bool by_channel = held.layout == Layout::nchw;  // then a row is one piece a channel, else a column

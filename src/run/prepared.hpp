@@ -24,6 +24,7 @@ class SharedOutput {
   float* y() { return y_->floats(); }
   std::size_t y_bytes() const { return y_->bytes(); }
   void* workspace(std::size_t bytes);
+  void release_workspace() { workspace_.reset(); }
 
   /// Overwrites y and the workspace with `word`, so that what a launch does not write shows.
   void poison(std::uint32_t word);

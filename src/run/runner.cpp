@@ -74,8 +74,10 @@ class ShapeRun {
   }
 
   std::vector<CaseResult> run() {
-    if (options_.run.check)
+    if (options_.run.check) {
       for (const Fill fill : options_.run.fills) check_fill(fill);
+      for (CaseResult& result : results_) skip_if_unchecked(result);
+    }
     if (asks_for(Tolerance::Kind::kernelbench)) check_kernelbench();
     if (options_.run.time) time();
     return std::move(results_);
@@ -99,10 +101,19 @@ class ShapeRun {
       progress_(variant, {Step::Kind::check, fill});
       if (!inputs) inputs.emplace(device_, fill, options_.run.seed, shape);
       if (!output) output.emplace(device_, shape);
-      FillResult check = check_variant(variant, result, *inputs, *output, samples);
-      if (check.reason == reason::wrote_outside) {  // not to be blamed on the next one
+      const auto renew = [&] {  // what one variant damaged is not to be blamed on the next
         inputs.reset();
         output.reset();
+      };
+      FillResult check;
+      try {
+        check = check_variant(variant, result, *inputs, *output, samples);
+      } catch (...) {
+        renew();
+        throw;
+      }
+      if (check.reason == reason::wrote_outside) {
+        renew();
       } else if (!samples.empty() && check.verdict != Verdict::skipped) {
         cross_check_reference(inputs->spec(), samples);
         samples.clear();
@@ -114,6 +125,13 @@ class ShapeRun {
   bool asks_for(Tolerance::Kind kind) const {
     return std::ranges::find(options_.run.tolerances, kind, &Tolerance::kind) !=
            options_.run.tolerances.end();
+  }
+
+  /// A case of which every check was skipped has not passed.
+  static void skip_if_unchecked(CaseResult& result) {
+    const auto skipped = [](const FillResult& check) { return check.verdict == Verdict::skipped; };
+    if (result.verdict == Verdict::passed && std::ranges::all_of(result.checks, skipped))
+      set_verdict(result, Verdict::skipped, reason::not_applicable, result.checks.front().detail);
   }
 
   void check_kernelbench() {
@@ -134,6 +152,7 @@ class ShapeRun {
                            std::span<ReferencePoint> samples) {
     // The whole batch is what will be timed: that very plan is then checked.
     const auto purpose = inputs.spec().shape == shape_ ? Purpose::timing : Purpose::check_only;
+    output.release_workspace();  // one of the variant's own size: the guard zone begins where it ends
     PreparedVariant prepared(device_, variant, inputs, output, purpose);
     if (!result.prepare_ms) describe_plan(prepared, result);  // of the first fill: all of its images
     FillResult check = verify(device_, prepared, inputs, output, samples);
@@ -147,7 +166,7 @@ class ShapeRun {
     Inputs inputs(device_, options_.run.fills.front(), options_.run.seed, shape_);
     Inputs other_inputs(device_, options_.run.fills.front(), options_.run.seed + 1, shape_);
     const InputSets input_sets{&inputs, &other_inputs};
-    TimedCheck check(device_, input_sets, options_.run.seed);
+    TimedCheck check(device_, input_sets);
     std::optional<SharedOutput> output;
     std::vector<std::unique_ptr<PreparedVariant>> prepared;
     std::vector<CaseResult*> timed;

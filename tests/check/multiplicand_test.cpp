@@ -49,7 +49,7 @@ TEST(Multiplicand, IsTheNearestOfItsFormat) {
       if (std::fabs(value) >= 0x1p-126f) expect_nearest(value);
     }
     for (const float tie : {1 + 0x1p-11f, 1 + 0x3p-11f, 1 + 0x1p-8f, 1 + 0x3p-8f, 65519.0f, 65520.0f,
-                            0x1p-25f, 0x3p-25f, 0x1.ffffffp127f})
+                            0x1p-25f, 0x3p-25f, 0x1.fffffep127f})
       for (const float value : {tie, -tie, std::nextafter(tie, 0.0f), std::nextafter(tie, kInf)})
         if (std::isfinite(value)) expect_nearest(value);
   }

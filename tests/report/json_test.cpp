@@ -139,7 +139,8 @@ TEST(JsonCase, KeepsWhatWasToldBeside) {
   }
   const ErrorSummary activation =
       case_from_json(to_json_line(testing::cpu_report().cases[0]), "worker").checks[2].error;
-  EXPECT_EQ(activation.max_ulp_z, -1.25);
+  EXPECT_EQ(activation.activation_ulp, 5.25);
+  EXPECT_EQ(activation.activation_ulp_z, -1.25);
   EXPECT_EQ(activation.first_nonfinite_z, 44.5);
 }
 
@@ -148,7 +149,8 @@ TEST(JsonCase, ReadsAnEarlierMinorVersion) {
   document.erase("tolerances");
   for (json& check : document["checks"]) {
     check.erase("forensics");
-    check["error"].erase("max_ulp_z");
+    check["error"].erase("activation_ulp");
+    check["error"].erase("activation_ulp_z");
     check["error"].erase("first_nonfinite_z");
   }
   const CaseResult result = case_from_json(document.dump(), "worker");

@@ -217,7 +217,7 @@ TEST(Forensics, NameAnOutputThatWasKeptFromAnEarlierInput) {
   const auto device = make_cpu_device();
   const CaseResult result =
       run_shape(*device, {&caching}, kShape, options, [](const Variant&, const Step&) {}).front();
-  EXPECT_EQ(result.reason, "wrong_when_timed");
+  EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_THAT(result.detail, HasSubstr("matches: the output of an earlier input"));
 }
 
@@ -255,7 +255,20 @@ TEST(Forensics, FindNoPlaceInScatter) {
   const Forensics found =
       forensics_of({.writes = [](const Chunk::At& at) { return (7 * at.p + 5 * at.q + at.k) % 11 != 0; }});
   EXPECT_THAT(found.places, IsEmpty());
-  EXPECT_THAT(describe(found, kShape), HasSubstr("spread over all of y"));
+  EXPECT_THAT(describe(found, kShape), HasSubstr("scattered"));
+}
+
+TEST(Forensics, MakeNoPlaceOfASingleOutput) {
+  const Forensics found = forensics_of({.activation = mish64, .makes_mistake = [](const Chunk::At& at) {
+                                          return at.n == 1 && at.k == 2 && at.p == 20 && at.q == 3;
+                                        }});
+  EXPECT_EQ(describe(found, kShape), "wrong scattered; matches, where wrong: one Mish only");
+}
+
+TEST(Forensics, TakeNaNForNoEvidenceOfOverflow) {
+  const Forensics found =
+      forensics_of({.activation = [](double z) { return z > 44 ? NAN : activation64(z); }}, Fill::wide);
+  EXPECT_THAT(found.matches, IsEmpty());
 }
 
 TEST(Forensics, FindFewWrongOutputsAmongMany) {
@@ -282,7 +295,7 @@ TEST(Forensics, FindTheLimitOfThePreActivation) {
   EXPECT_GT(*above.wrong_above_z, 44);
   EXPECT_LT(*above.wrong_above_z, 45);
   EXPECT_FALSE(above.wrong_below_z);
-  EXPECT_THAT(describe(above, kShape), HasSubstr("NaN spread over all of y, all with z >= 44."));
+  EXPECT_THAT(describe(above, kShape), HasSubstr("NaN scattered, all with z >= 44."));
   const Forensics below =
       forensics_of({.activation = [](double z) { return z < -20 ? 0 : activation64(z); }}, Fill::tails);
   ASSERT_TRUE(below.wrong_below_z);
