@@ -176,12 +176,15 @@ INSTANTIATE_TEST_SUITE_P(
     StrayWords, RefusedCommandLine,
     testing::Values(
         Refused{{"lst"}, "\"lst\" is neither an option nor a command; closest: list"},
-        Refused{{"naive"},
-                "\"naive\" is neither an option nor a command; want one of run, list, selftest, version, help"},
-        Refused{{""}, "\"\" is neither an option nor a command; want one of run, list, selftest, version, help"},
+        Refused{
+            {"naive"},
+            "\"naive\" is neither an option nor a command; want one of run, list, selftest, version, help"},
+        Refused{{""},
+                "\"\" is neither an option nor a command; want one of run, list, selftest, version, help"},
         Refused{{"run", "naive"}, "unexpected \"naive\" behind run"},
-        Refused{{"--", "naive"},
-                "\"naive\" is neither an option nor a command; want one of run, list, selftest, version, help"}));
+        Refused{
+            {"--", "naive"},
+            "\"naive\" is neither an option nor a command; want one of run, list, selftest, version, help"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values, RefusedCommandLine,
