@@ -313,9 +313,11 @@ Forensics investigate(Device& device, const FailedCheck& failed) {
 std::string describe(const Forensics& forensics, const Shape& shape) {
   std::vector<std::string> places;
   for (const WrongPlace& place : forensics.places) places.push_back(describe(place, shape));
-  std::string where = forensics.wrong_share == 1 ? "everywhere"
-                      : places.empty()           ? "scattered"
-                                                 : fmt::format("all in {}", fmt::join(places, ", "));
+  std::string where = "scattered";
+  if (!places.empty())
+    where = fmt::format("all in {}", fmt::join(places, ", "));
+  else if (forensics.wrong_share > 0.5)
+    where = forensics.wrong_share == 1 ? "everywhere" : "nearly everywhere";
   const bool explained = !forensics.matches.empty() && forensics.matches_everywhere;
   if (!explained && forensics.wrong_above_z)
     where += fmt::format(", all with z >= {:.4g}", *forensics.wrong_above_z);
