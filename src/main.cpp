@@ -1,5 +1,7 @@
 // argv in, exit code out: the only place where devices and commands meet, and the only catch-all.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -61,6 +63,14 @@ ExitCode run(std::span<const char* const> arguments) {
   throw std::logic_error("a verb without a command");
 }
 
+/// A standard descriptor that is closed would be given to the next file or socket, and printed into.
+void occupy_standard_descriptors() {
+  int descriptor;
+  do descriptor = ::open("/dev/null", O_RDWR);
+  while (0 <= descriptor && descriptor <= STDERR_FILENO);
+  if (descriptor > STDERR_FILENO) ::close(descriptor);
+}
+
 /// One line on stderr, whatever a file or an argument brought into the message.
 ExitCode report_failure(ExitCode code, std::string message) {
   std::ranges::replace_if(
@@ -76,6 +86,7 @@ int main(int argc, char** argv) {
   using namespace convmish;
   // A reader that goes away, as in `| head`, ends the tool quietly, whatever the parent process had set.
   std::signal(SIGPIPE, SIG_DFL);
+  occupy_standard_descriptors();
 
   ExitCode code = ExitCode::environment;
   try {

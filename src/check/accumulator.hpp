@@ -15,6 +15,7 @@ inline constexpr int kRatioBins = 128;
 
 CONVMISH_HD inline int ratio_bin(double ratio) {
   if (!(ratio > 0x1p-24)) return 0;
+  if (ratio >= 0x1p8) return kRatioBins - 1;  // infinity too, which no int can hold
   const int bin = static_cast<int>(4 * log2(ratio)) + 4 * 24;
   return bin < 0 ? 0 : bin >= kRatioBins ? kRatioBins - 1 : bin;
 }

@@ -135,16 +135,22 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
                                             : fmt::format("{} shapes", options.run.shapes.size()),
              shape_reason);
 
+  saved.finish(report);  // from here on a killed run leaves a report of what was done
   ProgressLine progress;
-  for (const Shape& shape : options.run.shapes) {
-    const auto results = supervisor.run(shape, variants, [&](const Variant& variant, const Step& step) {
-      progress.show(variant, shape, step);
-    });
-    progress.clear();
-    fmt::print("\n{}", shape_table(results, device, options.baseline, style));
-    std::fflush(stdout);
-    report.cases.insert(report.cases.end(), results.begin(), results.end());
-    saved.update(report);
+  try {
+    for (const Shape& shape : options.run.shapes) {
+      const auto results = supervisor.run(shape, variants, [&](const Variant& variant, const Step& step) {
+        progress.show(variant, shape, step);
+      });
+      progress.clear();
+      fmt::print("\n{}", shape_table(results, device, options.baseline, style));
+      std::fflush(stdout);
+      report.cases.insert(report.cases.end(), results.begin(), results.end());
+      saved.update(report);
+    }
+  } catch (...) {  // the device is gone, say: what was found before is not
+    saved.finish(report);
+    throw;
   }
   saved.finish(report);
 

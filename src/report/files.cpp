@@ -60,12 +60,17 @@ Target resolve(const fs::path& path) {
     if (S_ISDIR(status.st_mode)) fail(path, "it is a folder; name a file in it");
     if (!may(path, W_OK)) fail(path, reason_of(errno));
     if (!S_ISREG(status.st_mode)) return {path, true};
-    const fs::path file = fs::is_symlink(path) ? fs::canonical(path) : path;
+    std::error_code error;
+    const fs::path file = fs::is_symlink(path, error) ? fs::canonical(path, error) : path;
+    if (error) fail(path, error.message());
     check_folder(file);
     return {file, false};
   }
-  if (fs::is_symlink(fs::symlink_status(path)))
+  std::error_code error;
+  if (const auto found = fs::symlink_status(path, error); fs::is_symlink(found))
     fail(path, "it is a symbolic link to a file that is not there");
+  else if (found.type() == fs::file_type::none)
+    fail(path, error.message());
   check_folder(path);
   if (!path.has_filename()) fail(path, "it names no file");
   return {path, false};

@@ -76,8 +76,11 @@ class Weighted {
     for (const std::int64_t count : counts) sums_.push_back((sums_.empty() ? 0 : sums_.back()) + count);
   }
   std::int64_t operator()(std::mt19937_64& random) const {
-    const auto target = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(sums_.back()));
-    return std::ranges::upper_bound(sums_, target) - sums_.begin();
+    // All counts are 0 where y healed meanwhile, by work that goes on outside the stream.
+    const std::int64_t total = std::max<std::int64_t>(sums_.back(), 1);
+    const auto target = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(total));
+    const std::int64_t drawn = std::ranges::upper_bound(sums_, target) - sums_.begin();
+    return std::min(drawn, static_cast<std::int64_t>(sums_.size()) - 1);
   }
 
  private:

@@ -50,13 +50,26 @@ void guarded(Device& device, CaseResult& result, Step step) {
   device.synchronize();  // a sticky error is thrown from here: the device is lost to this process
 }
 
-/// The case's verdict is its worst check's.
+void set_verdict_of(CaseResult& result, const FillResult& check) {
+  set_verdict(result, check.verdict, check.reason,
+              fmt::format("fill {}: {}", to_string(check.fill), check.detail));
+}
+
 void adopt(CaseResult& result, FillResult check) {
-  const auto rank = [](Verdict v) { return v == Verdict::failed ? 2 : v == Verdict::mistrusted ? 1 : 0; };
-  if (rank(check.verdict) > rank(result.verdict))
-    set_verdict(result, check.verdict, check.reason,
-                fmt::format("fill {}: {}", to_string(check.fill), check.detail));
+  if (check.verdict == Verdict::failed && result.verdict != Verdict::failed) set_verdict_of(result, check);
   result.checks.push_back(std::move(check));
+}
+
+/// A case of which no check has passed has not passed either. Data that proves nothing, a single output say,
+/// does not take from what other fills have proved.
+void settle(CaseResult& result) {
+  const auto found = [&](Verdict verdict) {
+    return std::ranges::find(result.checks, verdict, &FillResult::verdict);
+  };
+  if (result.verdict != Verdict::passed || found(Verdict::passed) != result.checks.end()) return;
+  for (const Verdict verdict : {Verdict::mistrusted, Verdict::skipped})
+    if (const auto check = found(verdict); check != result.checks.end())
+      return set_verdict_of(result, *check);
 }
 
 using Purpose = PreparedVariant::Purpose;
@@ -76,7 +89,7 @@ class ShapeRun {
   std::vector<CaseResult> run() {
     if (options_.run.check) {
       for (const Fill fill : options_.run.fills) check_fill(fill);
-      for (CaseResult& result : results_) skip_if_unchecked(result);
+      for (CaseResult& result : results_) settle(result);
     }
     if (asks_for(Tolerance::Kind::kernelbench)) check_kernelbench();
     if (options_.run.time) time();
@@ -125,13 +138,6 @@ class ShapeRun {
   bool asks_for(Tolerance::Kind kind) const {
     return std::ranges::find(options_.run.tolerances, kind, &Tolerance::kind) !=
            options_.run.tolerances.end();
-  }
-
-  /// A case of which every check was skipped has not passed.
-  static void skip_if_unchecked(CaseResult& result) {
-    const auto skipped = [](const FillResult& check) { return check.verdict == Verdict::skipped; };
-    if (result.verdict == Verdict::passed && std::ranges::all_of(result.checks, skipped))
-      set_verdict(result, Verdict::skipped, reason::not_applicable, result.checks.front().detail);
   }
 
   void check_kernelbench() {

@@ -41,12 +41,12 @@ void TimedCheck::after_launch(std::size_t variant, std::size_t input_set, bool l
   Entry& entry = entries_[variant];
   ++entry.launches;
   const std::int64_t one_in = entry.repeatable ? kOneIn : std::max(kOneIn, entry.launches / kComparisons);
-  const bool chosen =
-      last || entry.launches <= kFirst || random_() % static_cast<std::uint64_t>(one_in) == 0;
+  const bool chosen = last || entry.launches <= kFirst || random_() % static_cast<std::uint64_t>(one_in) == 0;
   if (entry.failure || !chosen) return;
   // Before the comparison, whose reference a changed input would change too.
   if (const auto found = damage(entry)) {
-    entry.failure = fmt::format("timed launch {}, or another since the look before: {}", entry.launches, *found);
+    entry.failure =
+        fmt::format("timed launch {}, or another since the look before: {}", entry.launches, *found);
     for (Inputs* const inputs : inputs_) inputs->restore();  // the others go on with what was drawn
     return;
   }

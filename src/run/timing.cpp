@@ -14,8 +14,9 @@ constexpr double kSelfEvicting = 4;
 
 struct Timed {
   std::vector<double> samples;
-  double total_ms = 0;  // of the samples
-  double spent_ms = 0;  // the host's clock, with what surrounds a sample
+  double total_ms = 0;        // of the samples
+  double spent_ms = 0;        // the host's clock, with what surrounds a sample
+  std::size_t next_look = 0;  // at the interval, in samples
   bool converged = false;
   bool done = false;
 };
@@ -33,10 +34,14 @@ void update(Timed& timed, const TimingOptions& options) {
     timed.converged = timed.done;
     return;
   }
-  if (timed.total_ms < 1e3 * options.min_time_s) return;
+  timed.done = timed.spent_ms >= 1e3 * options.max_time_s;
+  if (timed.total_ms < 1e3 * options.min_time_s || (timed.samples.size() < timed.next_look && !timed.done))
+    return;
+  // Sorting all samples takes longer with each: look again when there are a sixteenth more.
+  timed.next_look = timed.samples.size() + timed.samples.size() / 16 + 1;
   const auto width = relative_half_width(summarise_samples(timed.samples));
   timed.converged = width && *width <= options.ci_half_width;
-  timed.done = timed.converged || timed.spent_ms >= 1e3 * options.max_time_s;
+  timed.done |= timed.converged;
 }
 
 }  // namespace
@@ -71,10 +76,10 @@ std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant
       const double ms = launch_once(i);
       timed[i].samples.push_back(ms);
       timed[i].total_ms += ms;
-      timed[i].spent_ms +=
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
       update(timed[i], options);
       observer.after_launch(i, set, timed[i].done);
+      timed[i].spent_ms +=
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     }
     std::erase_if(order, [&](std::size_t i) { return timed[i].done; });
   }

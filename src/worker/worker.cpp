@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "core/shape_text.hpp"
@@ -32,6 +33,7 @@ constexpr char kException = 'e';  // worker: run_shape() threw this; the worker 
 constexpr char kMachine = 'm';    // worker: the same, but no variant is to blame
 
 constexpr std::chrono::seconds kOpenLimit{60};   // a GPU's driver may take long, whatever a case may take
+constexpr std::chrono::seconds kFarewell{10};    // how long a worker that has nothing to do may take to end
 constexpr std::chrono::milliseconds kTick{100};  // how often the parent looks at what the child does
 
 /// In memory that both processes map. One writer; a reader that catches a half-changed step shows it for a
@@ -125,8 +127,12 @@ std::string describe_end(int status) {
 
 struct Worker::Impl {
   ~Impl() {
-    channel.close();  // the child's loop ends
-    if (child > 0) reap();
+    channel.close();  // the child's loop ends, unless something that it left behind holds it up
+    const auto patience = std::chrono::steady_clock::now() + kFarewell;
+    while (child > 0 && ::waitpid(child, nullptr, WNOHANG) == 0) {
+      if (std::chrono::steady_clock::now() > patience) ::kill(child, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
     ::munmap(shared, sizeof *shared);
   }
 
@@ -180,9 +186,15 @@ Worker::Worker(const std::function<OpenedDevice()>& open, const RunnerOptions& o
   if (impl_->child == 0) {
     ours.close();
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // never outlive the parent, whatever ends it
-    serve(open, options, *impl_->shared, theirs);
+    int code = 0;
+    try {
+      serve(open, options, *impl_->shared, theirs);
+    } catch (const std::exception& error) {  // not to unwind into the parent's copies
+      fmt::print(stderr, "convmish-bench: worker: {}\n", error.what());
+      code = static_cast<int>(ExitCode::environment);
+    }
     std::fflush(nullptr);
-    ::_exit(0);  // no destructors of the parent's copies
+    ::_exit(code);  // no destructors of the parent's copies
   }
   impl_->channel = std::move(ours);
 
