@@ -60,8 +60,7 @@ constexpr std::string_view kExamples = R"(
 
 constexpr std::string_view kExitCodes = R"(
   0  every case passed, or was skipped for a reason that its variant declares
-  1  a case failed or is mistrusted, or its time is impossible
-  2  slower than the baseline report allows
+  1  a case failed or is mistrusted
   3  the command line, a config file or an output path is wrong
   4  no usable device, or the machine misbehaves
   5  a variant crashed or timed out

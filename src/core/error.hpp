@@ -11,7 +11,7 @@ namespace convmish {
 /// The process's exit codes. When several apply, the most severe wins (see worse()).
 enum class ExitCode : int {
   ok = 0,
-  wrong = 1,        // a case failed or is mistrusted, or its time is impossible
+  wrong = 1,        // a case failed or is mistrusted
   slower = 2,       // slower than the baseline report allows
   usage = 3,        // command line, config file or output path
   environment = 4,  // no usable device, or the machine misbehaves

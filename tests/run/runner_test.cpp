@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -116,7 +117,10 @@ TEST(Runner, DoesNotBlameTheNextVariantForDamage) {
 TEST(Runner, FailsWorkThatGoesOnAfterLaunch) {
   const CaseResult result = run_one(host_variant(
       "late", [worker = std::make_shared<std::jthread>()](const Problem& problem, const LaunchArgs& args) {
-        *worker = std::jthread([problem, args] { convolve_on_host(problem, args); });
+        *worker = std::jthread([problem, args] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(2));  // launch has returned by then
+          convolve_on_host(problem, args);
+        });
       }));
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_EQ(result.reason, "work_outside_stream");
