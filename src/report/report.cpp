@@ -27,4 +27,17 @@ const FillResult* deciding_check(const CaseResult& result) {
   return found == result.checks.end() ? nullptr : &*found;
 }
 
+bool is_unchecked(const CaseResult& result) {
+  const auto skipped = [](const FillResult& check) { return check.verdict == Verdict::skipped; };
+  return result.verdict == Verdict::passed && std::ranges::all_of(result.checks, skipped);
+}
+
+std::string told_verdict(const CaseResult& result) {
+  return is_unchecked(result) ? "unchecked" : std::string(to_string(result.verdict));
+}
+
+const TimeSummary* shown_time(const CaseResult& result) {
+  return result.verdict == Verdict::passed && result.time_ms ? &*result.time_ms : nullptr;
+}
+
 }  // namespace convmish

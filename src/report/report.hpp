@@ -41,4 +41,13 @@ struct Report {
 /// pass, else the one nearest to failing. Null when the case was not checked.
 const FillResult* deciding_check(const CaseResult& result);
 
+/// Whether a case counts as passed without evidence: no check, or none that applied.
+bool is_unchecked(const CaseResult& result);
+
+/// The verdict as people are told it: "unchecked" is not "passed".
+std::string told_verdict(const CaseResult& result);
+
+/// The time of what passed alone: that of a wrong kernel means nothing. Null where there is none.
+const TimeSummary* shown_time(const CaseResult& result);
+
 }  // namespace convmish

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -13,109 +12,21 @@
 
 #include "core/shape_text.hpp"
 #include "core/statistics.hpp"
+#include "report/number_text.hpp"
 #include "report/report.hpp"
+#include "report/text_table.hpp"
 
 namespace convmish {
 namespace {
 
-constexpr std::string_view kGap = "  ";         // between columns
-constexpr std::string_view kNotMeasured = "-";  // a cell of its own, never 0
-
-// --- Text ---------------------------------------------------------------------------------------------
-
-/// Columns on a terminal: UTF-8 code points (names of devices and plug-ins may hold any).
-int display_width(std::string_view text) {
-  return static_cast<int>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-/// Items on as few lines as the width allows. One that is longer than a line stays whole, to be copied; later
-/// lines are indented.
-std::string folded(const std::vector<std::string>& items, std::string_view gap, int width, int indent) {
-  std::string out;
-  int column = 0;
-  for (const std::string& item : items) {
-    if (column > 0 && column + display_width(gap) + display_width(item) > width) {
-      out += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
-      column = indent;
-    } else if (column > 0) {
-      out += gap;
-      column += display_width(gap);
-    }
-    out += item;
-    column += display_width(item);
-  }
-  return out + "\n";
-}
-
-std::string folded(std::string_view text, int width, int indent) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(' ', at), text.size());
-    words.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return folded(words, " ", width, indent);
-}
-
-enum class Colour { none, green, yellow, red };
-
-std::string coloured(std::string text, Colour colour, const TerminalStyle& style) {
-  if (!style.colour || colour == Colour::none) return text;
-  const int code = colour == Colour::green ? 32 : colour == Colour::yellow ? 33 : 31;
-  return fmt::format("\033[{}m{}\033[0m", code, text);
-}
-
-/// 608.8e9 FLOP -> "608.8 GFLOP".
-std::string scaled(double value, std::string_view unit) {
-  constexpr std::array kPrefixes{"", "k", "M", "G", "T", "P", "E"};
-  std::size_t i = 0;
-  while (value >= 999.95 && i + 1 < kPrefixes.size()) {
-    value /= 1000;
-    ++i;
-  }
-  return fmt::format("{:.4g} {}{}", value, kPrefixes[i], unit);
-}
-
-/// "1.9e-06" as "1.9e-6".
-std::string scientific(double value) {
-  std::string text = fmt::format("{:.1e}", value);
-  const auto exponent = text.find('e');
-  if (exponent != std::string::npos && text.size() == exponent + 4 && text[exponent + 2] == '0')
-    text.erase(exponent + 2, 1);
-  return text;
-}
-
-/// A ratio to what is allowed: two decimals around 1, fewer digits far from it.
-std::string ratio_text(double ratio) {
-  if (!std::isfinite(ratio)) return fmt::format("{}", ratio);
-  if (ratio > 0 && ratio < 0.005) return "<0.01";
-  return ratio < 99.995 ? fmt::format("{:.2f}", ratio) : scientific(ratio);
-}
-
-std::string percent_text(double percent) {
-  return fmt::format("{:.{}f}%", percent, percent < 9.995 ? 2 : 1);
-}
-
 // --- What a row is ------------------------------------------------------------------------------------
 
-bool unchecked(const CaseResult& result) {
-  const auto skipped = [](const FillResult& check) { return check.verdict == Verdict::skipped; };
-  return result.verdict == Verdict::passed && std::ranges::all_of(result.checks, skipped);
-}
-
-/// A time is shown of what passed alone: that of a wrong kernel means nothing.
-const TimeSummary* shown_time(const CaseResult& result) {
-  return result.verdict == Verdict::passed && result.time_ms ? &*result.time_ms : nullptr;
-}
-
-std::string verdict_text(const CaseResult& result) {
-  return unchecked(result) ? "unchecked" : std::string(to_string(result.verdict));
-}
+using Rows = std::vector<const CaseResult*>;
 
 Colour verdict_colour(const CaseResult& result) {
   switch (result.verdict) {
     case Verdict::passed:
-      return unchecked(result) ? Colour::none : Colour::green;
+      return is_unchecked(result) ? Colour::none : Colour::green;
     case Verdict::mistrusted:
       return Colour::yellow;
     case Verdict::failed:
@@ -129,8 +40,8 @@ Colour verdict_colour(const CaseResult& result) {
 }
 
 /// Rows by math class, then fastest first; what has no time comes after, in the order it was run.
-std::vector<const CaseResult*> sorted_rows(std::span<const CaseResult> cases) {
-  std::vector<const CaseResult*> rows;
+Rows sorted_rows(std::span<const CaseResult> cases) {
+  Rows rows;
   for (const CaseResult& result : cases)
     if (result.verdict != Verdict::skipped) rows.push_back(&result);
   std::ranges::stable_sort(rows, {}, [](const CaseResult* row) {
@@ -141,55 +52,6 @@ std::vector<const CaseResult*> sorted_rows(std::span<const CaseResult> cases) {
 }
 
 // --- The columns --------------------------------------------------------------------------------------
-
-using Rows = std::vector<const CaseResult*>;
-
-struct Column {
-  std::string title;
-  int need = 0;  // the column of least need is left out first; kAlways never
-  bool right = true;
-  std::vector<std::string> cells;
-
-  static constexpr int kAlways = 100;
-
-  int width() const {
-    int widest = display_width(title);
-    for (const std::string& cell : cells) widest = std::max(widest, display_width(cell));
-    return widest;
-  }
-  bool empty() const {
-    return std::ranges::all_of(cells, [](const std::string& cell) { return cell == kNotMeasured; });
-  }
-};
-
-Column text_column(std::string title, int need, const Rows& rows,
-                   const std::function<std::string(const CaseResult&)>& text, bool right = true) {
-  Column column{.title = std::move(title), .need = need, .right = right, .cells = {}};
-  for (const CaseResult* row : rows) {
-    std::string cell = text(*row);
-    column.cells.push_back(cell.empty() ? std::string(kNotMeasured) : std::move(cell));
-  }
-  return column;
-}
-
-/// Numbers with their points one below the other: as many decimals as give the smallest of them `digits`
-/// digits.
-Column number_column(std::string title, int need, int digits, const Rows& rows,
-                     const std::function<std::optional<double>(const CaseResult&)>& number,
-                     const std::function<std::string(const CaseResult&)>& mark) {
-  double smallest = HUGE_VAL;
-  for (const CaseResult* row : rows)
-    if (const auto value = number(*row); value && *value > 0) smallest = std::min(smallest, *value);
-  constexpr int kMostDecimals = 6;
-  const int decimals =
-      std::isfinite(smallest)
-          ? std::clamp(digits - 1 - static_cast<int>(std::floor(std::log10(smallest))), 0, kMostDecimals)
-          : 0;
-  return text_column(std::move(title), need, rows, [&](const CaseResult& row) {
-    const auto value = number(row);
-    return value ? mark(row) + fmt::format("{:.{}f}", *value, decimals) : std::string();
-  });
-}
 
 std::string no_mark(const CaseResult&) {
   return {};
@@ -231,19 +93,21 @@ std::optional<double> rate(const CaseResult& row, double amount) {
 
 std::vector<Column> columns_of(const Rows& rows) {
   constexpr int kAlways = Column::kAlways;
+  constexpr auto kLeft = Column::Align::left;
   const bool several_layouts =
       std::ranges::any_of(rows, [](const CaseResult* row) { return row->layout != Layout::nchw; });
   const auto emulated_mark = [](const CaseResult& row) { return std::string(row.emulated ? "*" : ""); };
 
   std::vector<Column> columns;
   columns.push_back(text_column(
-      "variant", kAlways, rows, [](auto& row) { return row.variant; }, false));
+      "variant", kAlways, rows, [](auto& row) { return row.variant; }, kLeft));
   columns.push_back(text_column(
-      "class", 90, rows, [](auto& row) { return std::string(to_string(row.math_class)); }, false));
+      "class", 90, rows, [](auto& row) { return std::string(to_string(row.math_class)); }, kLeft));
   if (several_layouts)
     columns.push_back(text_column(
-        "layout", 65, rows, [](auto& row) { return std::string(to_string(row.layout)); }, false));
-  columns.push_back(text_column("verdict", kAlways, rows, verdict_text, false));
+        "layout", 65, rows, [](auto& row) { return std::string(to_string(row.layout)); }, kLeft));
+  columns.push_back(text_column("verdict", kAlways, rows, told_verdict, kLeft));
+  columns.back().coloured = true;
   columns.push_back(text_column("ratio", 80, rows, worst_ratio));
   columns.push_back(text_column("max abs", 60, rows, max_abs_error));
   columns.push_back(number_column("ms", kAlways, 4, rows, median_ms, emulated_mark));
@@ -268,7 +132,7 @@ std::vector<Column> columns_of(const Rows& rows) {
   }));
   columns.push_back(text_column(
       "bound by", 40, rows, [](auto& row) { return shown_time(row) ? row.binding_ceiling : std::string(); },
-      false));
+      kLeft));
   columns.push_back(text_column("speed-up", 85, rows, [](auto& row) {
     return row.speedup && shown_time(row) ? fmt::format("{:.2f}x", *row.speedup) : std::string();
   }));
@@ -280,52 +144,11 @@ std::vector<Column> columns_of(const Rows& rows) {
   return columns;
 }
 
-int total_width(const std::vector<Column>& columns) {
-  int total = 0;
-  for (const Column& column : columns) total += column.width() + static_cast<int>(kGap.size());
-  return total - static_cast<int>(kGap.size());
-}
-
-/// Takes columns away until the rest fits, and returns their titles in the order of the table.
-std::vector<std::string> fit(std::vector<Column>& columns, int width) {
-  std::vector<Column> all = columns;
-  while (total_width(columns) > width) {
-    const auto least = std::ranges::min_element(columns, {}, &Column::need);
-    if (least->need == Column::kAlways) break;
-    columns.erase(least);
-  }
-  std::vector<std::string> left_out;
-  for (const Column& column : all)
-    if (std::ranges::find(columns, column.title, &Column::title) == columns.end())
-      left_out.push_back(column.title);
-  return left_out;
-}
-
-/// A line of the table. `colour` is that of the verdict's cell.
-std::string line_of(const std::vector<Column>& columns, const std::function<std::string(const Column&)>& cell,
-                    Colour colour, const TerminalStyle& style) {
-  std::string line;
-  for (const Column& column : columns) {
-    std::string text = cell(column);
-    const std::string pad(static_cast<std::size_t>(column.width() - display_width(text)), ' ');
-    if (column.title == "verdict") text = coloured(std::move(text), colour, style);
-    if (!line.empty()) line += kGap;
-    line += column.right ? pad + text : text + pad;
-  }
-  line.erase(line.find_last_not_of(' ') + 1);
-  return line + "\n";
-}
-
-std::string grid(const std::vector<Column>& columns, const Rows& rows, const TerminalStyle& style) {
-  std::string out = line_of(
-      columns, [](const Column& column) { return column.title; }, Colour::none, style);
-  out += std::string(static_cast<std::size_t>(total_width(columns)), '-') + "\n";
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (i > 0 && rows[i]->math_class != rows[i - 1]->math_class) out += "\n";
-    out += line_of(
-        columns, [i](const Column& column) { return column.cells[i]; }, verdict_colour(*rows[i]), style);
-  }
-  return out;
+std::vector<RowStyle> row_styles(const Rows& rows) {
+  std::vector<RowStyle> styles;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    styles.push_back({verdict_colour(*rows[i]), i > 0 && rows[i]->math_class != rows[i - 1]->math_class});
+  return styles;
 }
 
 // --- Around the table ---------------------------------------------------------------------------------
@@ -447,7 +270,7 @@ std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& dev
   if (!rows.empty()) {
     std::vector<Column> columns = columns_of(rows);
     const std::vector<std::string> left_out = fit(columns, style.width);
-    out += "\n" + grid(columns, rows, style);
+    out += "\n" + grid(columns, row_styles(rows), style);
     if (const std::string notes = footnotes(rows, left_out, style.width); !notes.empty()) out += "\n" + notes;
   }
   if (const std::string lines = not_passed_lines(cases, style); !lines.empty()) out += "\n" + lines;
@@ -473,7 +296,7 @@ std::string summary_line(std::span<const CaseResult> cases, const TerminalStyle&
   std::map<Verdict, int> counts;
   int not_checked = 0;
   for (const CaseResult& result : cases) {
-    if (unchecked(result))
+    if (is_unchecked(result))
       ++not_checked;
     else
       ++counts[result.verdict];
