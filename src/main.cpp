@@ -86,6 +86,8 @@ int main(int argc, char** argv) {
   using namespace convmish;
   // A reader that goes away, as in `| head`, ends the tool quietly, whatever the parent process had set.
   std::signal(SIGPIPE, SIG_DFL);
+  // A file that may not grow any more fails to be written, which is told, and cleaned up after.
+  std::signal(SIGXFSZ, SIG_IGN);
   occupy_standard_descriptors();
 
   ExitCode code = ExitCode::environment;

@@ -10,9 +10,7 @@
 #include "core/registry.hpp"
 #include "core/shape_text.hpp"
 #include "report/environment.hpp"
-#include "report/files.hpp"
-#include "report/json.hpp"
-#include "report/report.hpp"
+#include "report/report_files.hpp"
 #include "report/table.hpp"
 #include "run/verify.hpp"
 #include "worker/worker.hpp"
@@ -61,28 +59,6 @@ class ProgressLine {
   bool terminal_ = isatty(STDERR_FILENO) != 0;
 };
 
-/// The report on disk: whole at any time, at most a moment behind.
-class SavedReport {
- public:
-  explicit SavedReport(std::filesystem::path path) : path_(std::move(path)) {
-    if (!path_.empty()) check_writable(path_);
-  }
-
-  /// Writes, unless it has just done so: a long sweep's report is long.
-  void update(const Report& report) {
-    if (std::chrono::steady_clock::now() - written_ >= std::chrono::seconds(1)) finish(report);
-  }
-  void finish(const Report& report) {
-    if (path_.empty()) return;
-    write_file(path_, to_json(report));
-    written_ = std::chrono::steady_clock::now();
-  }
-
- private:
-  std::filesystem::path path_;
-  std::chrono::steady_clock::time_point written_{};
-};
-
 ExitCode exit_code(const std::vector<CaseResult>& cases) {
   ExitCode code = ExitCode::ok;
   bool any_ran = false;
@@ -110,7 +86,8 @@ ExitCode exit_code(const std::vector<CaseResult>& cases) {
 }  // namespace
 
 ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
-  SavedReport saved(line.json);
+  ReportFiles files(line.report);
+  std::FILE* const out = files.text_stream();
   RunnerOptions options{.run = line.run, .baseline = std::string(kDefaultBaseline)};
   if (options.run.fills.empty()) options.run.fills = default_fills();
   Report report;
@@ -129,13 +106,13 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
   }
   report.plan = {options.run, supervisor.device().reason, shape_reason, options.baseline};
 
-  const TerminalStyle style = terminal_style(STDOUT_FILENO);
-  fmt::print("device {} ({})\nshape  {} ({})\n", device.name, supervisor.device().reason,
+  const TerminalStyle style = terminal_style(::fileno(out));
+  fmt::print(out, "device {} ({})\nshape  {} ({})\n", device.name, supervisor.device().reason,
              options.run.shapes.size() == 1 ? to_string(options.run.shapes.front())
                                             : fmt::format("{} shapes", options.run.shapes.size()),
              shape_reason);
 
-  saved.finish(report);  // from here on a killed run leaves a report of what was done
+  files.update(report);  // from here on a killed run leaves a report of what was done
   ProgressLine progress;
   try {
     for (const Shape& shape : options.run.shapes) {
@@ -143,18 +120,18 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
         progress.show(variant, shape, step);
       });
       progress.clear();
-      fmt::print("\n{}", shape_table(results, device, options.baseline, style));
-      std::fflush(stdout);
+      fmt::print(out, "\n{}", shape_table(results, device, options.baseline, style));
+      std::fflush(out);
       report.cases.insert(report.cases.end(), results.begin(), results.end());
-      saved.update(report);
+      files.update(report);
     }
   } catch (...) {  // the device is gone, say: what was found before is not
-    saved.finish(report);
+    files.finish(report);
     throw;
   }
-  saved.finish(report);
+  files.finish(report);
 
-  fmt::print("\n{}\n{}\n", table_legend(style), summary_line(report.cases, style));
+  fmt::print(out, "\n{}\n{}\n", table_legend(style), summary_line(report.cases, style));
   return exit_code(report.cases);
 }
 

@@ -17,8 +17,7 @@
 #include "core/registry.hpp"
 #include "core/shape_text.hpp"
 #include "report/environment.hpp"
-#include "report/files.hpp"
-#include "report/json.hpp"
+#include "report/report_files.hpp"
 #include "run/verify.hpp"
 #include "worker/worker.hpp"
 
@@ -63,17 +62,18 @@ Row to_row(const CaseResult& result) {
 }
 
 /// Rows as they come: a hang is then seen where it happens.
-void print_row(const Row& row) {
+void print_row(std::FILE* out, const Row& row) {
   std::string line = fmt::format("{:<30}  {:<9}  {:<21}  {:<11}  {}", row[0], row[1], row[2], row[3], row[4]);
   line.erase(line.find_last_not_of(' ') + 1);
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
+  fmt::print(out, "{}\n", line);
+  std::fflush(out);
 }
 
 }  // namespace
 
 ExitCode command_selftest(const CommandLine& line, const DeviceFactories& devices, const Registry& registry) {
-  if (!line.json.empty()) check_writable(line.json);
+  ReportFiles files(line.report);
+  std::FILE* const out = files.text_stream();
   const auto start = std::chrono::steady_clock::now();
   const RunnerOptions options = selftest_options(line.run);
   const auto open = [&] { return open_device(line.device, devices); };
@@ -90,35 +90,35 @@ ExitCode command_selftest(const CommandLine& line, const DeviceFactories& device
   report.environment = host_environment(line.arguments);
   add_device(report.environment, opened.environment);
   report.plan = {options.run, opened.reason, "fixed: ragged in every dimension", ""};
-  fmt::print("device {} ({})\nshape  {}\n", device.name, opened.reason, to_string(kShape));
+  fmt::print(out, "device {} ({})\nshape  {}\n", device.name, opened.reason, to_string(kShape));
 
   // Alone, so that none can help or hurt another.
   const auto run_alone = [&](const Variant& variant) {
     CaseResult result = supervisor->run(kShape, {&variant}, {}).front();
     result.repeat = fmt::format("convmish-bench selftest --device {} --seed {}", to_string(device.kind),
                                 options.run.seed);
-    print_row(to_row(result));
+    print_row(out, to_row(result));
     report.cases.push_back(result);
     return result;
   };
   std::vector<std::string> survivors, rejected;
-  fmt::print("\nMutants: each must be caught\n");
-  print_row({"mutant", "verdict", "first caught by rule", "on", "detail"});
+  fmt::print(out, "\nMutants: each must be caught\n");
+  print_row(out, {"mutant", "verdict", "first caught by rule", "on", "detail"});
   for (const Variant* mutant : mutants)
     if (const CaseResult result = run_alone(*mutant); !is_caught(result)) survivors.push_back(label(result));
   supervisor.emplace(open, options, std::chrono::seconds(options.run.timeout_s));
-  fmt::print("\nHonest variants: each must pass\n");
-  print_row({"variant", "verdict", "reason", "on", "detail"});
+  fmt::print(out, "\nHonest variants: each must pass\n");
+  print_row(out, {"variant", "verdict", "reason", "on", "detail"});
   for (const Variant* variant : honest)
     if (const CaseResult result = run_alone(*variant); is_rejected(result)) rejected.push_back(label(result));
 
-  if (!line.json.empty()) write_file(line.json, to_json(report));
+  files.finish(report);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fmt::print("\n{} of {} mutants caught, {} of {} honest variants not rejected, {:.1f} s\n",
+  fmt::print(out, "\n{} of {} mutants caught, {} of {} honest variants not rejected, {:.1f} s\n",
              mutants.size() - survivors.size(), mutants.size(), honest.size() - rejected.size(),
              honest.size(), seconds);
-  if (!survivors.empty()) fmt::print("survived: {}\n", fmt::join(survivors, ", "));
-  if (!rejected.empty()) fmt::print("rejected: {}\n", fmt::join(rejected, ", "));
+  if (!survivors.empty()) fmt::print(out, "survived: {}\n", fmt::join(survivors, ", "));
+  if (!rejected.empty()) fmt::print(out, "rejected: {}\n", fmt::join(rejected, ", "));
   return survivors.empty() && rejected.empty() ? ExitCode::ok : ExitCode::wrong;
 }
 

@@ -179,8 +179,9 @@ std::vector<Option> option_table() {
        [](const Values& values, CommandLine& line) {
          line.run.timing.max_time_s = parse_seconds(values.back());
        }},
-      {"Output", "json", Takes::value, "FILE", "write the report there too",
-       [](const Values& values, CommandLine& line) { line.json = values.back(); }},
+      {"Output", "json", Takes::value, "FILE",
+       "write the report there too; /dev/stdout then gets nothing else",
+       [](const Values& values, CommandLine& line) { line.report.json = values.back(); }},
       {"Instead of a run", "list", Takes::nothing, "", "the same as the verb list", nullptr},
       {"Instead of a run", "version", Takes::nothing, "", "the same as the verb version", nullptr},
       {"Instead of a run", "help", Takes::nothing, "", "this text", nullptr, 'h'},

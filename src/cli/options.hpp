@@ -1,11 +1,11 @@
 // The command line: argv in, one validated CommandLine out.
 #pragma once
 
-#include <filesystem>
 #include <span>
 #include <string>
 
 #include "core/plan.hpp"
+#include "report/report_files.hpp"
 
 namespace convmish {
 
@@ -25,7 +25,7 @@ struct CommandLine {
   Verb verb = Verb::run;
   RunOptions run;  // the config file's, overridden by the command line's
   DeviceChoice device;
-  std::filesystem::path json;              // where the report goes; empty: nowhere
+  ReportPaths report;
   std::span<const char* const> arguments;  // main's argv, for the report; not a copy
 };
 

@@ -49,8 +49,14 @@ void check_folder(const fs::path& path) {
 /// What write_file() has to do for a path.
 struct Target {
   fs::path path;  // the file itself, behind any symbolic link
-  bool in_place;  // a pipe or a device
+  Destination destination;
 };
+
+bool is_standard_output(const struct stat& status) {
+  struct stat output;
+  return ::fstat(STDOUT_FILENO, &output) == 0 && output.st_dev == status.st_dev &&
+         output.st_ino == status.st_ino;
+}
 
 /// Throws where the path cannot be written.
 Target resolve(const fs::path& path) {
@@ -59,12 +65,14 @@ Target resolve(const fs::path& path) {
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) fail(path, "it is a folder; name a file in it");
     if (!may(path, W_OK)) fail(path, reason_of(errno));
-    if (!S_ISREG(status.st_mode)) return {path, true};
+    // A file too, where output is redirected to it: replaced, it would lose what is printed afterwards.
+    if (is_standard_output(status)) return {path, Destination::standard_output};
+    if (!S_ISREG(status.st_mode)) return {path, Destination::stream};
     std::error_code error;
     const fs::path file = fs::is_symlink(path, error) ? fs::canonical(path, error) : path;
     if (error) fail(path, error.message());
     check_folder(file);
-    return {file, false};
+    return {file, Destination::file};
   }
   std::error_code error;
   if (const auto found = fs::symlink_status(path, error); fs::is_symlink(found))
@@ -73,14 +81,21 @@ Target resolve(const fs::path& path) {
     fail(path, error.message());
   check_folder(path);
   if (!path.has_filename()) fail(path, "it names no file");
-  return {path, false};
+  return {path, Destination::file};
 }
 
 /// A file being written. If it is `temporary`, it is gone again unless it replaced another.
 class OutputFile {
  public:
-  static OutputFile in_place(const fs::path& path) {
+  static OutputFile stream(const fs::path& path) {
     const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) fail(path, reason_of(errno));
+    return OutputFile(path, path, descriptor, false);
+  }
+
+  /// Not opened anew: a file that output is redirected to would be written from its beginning.
+  static OutputFile standard_output(const fs::path& path) {
+    const int descriptor = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
     if (descriptor < 0) fail(path, reason_of(errno));
     return OutputFile(path, path, descriptor, false);
   }
@@ -135,15 +150,19 @@ class OutputFile {
 
 }  // namespace
 
-void check_writable(const fs::path& path) {
-  (void)resolve(path);
+Destination check_writable(const fs::path& path) {
+  return resolve(path).destination;
 }
 
 void write_file(const fs::path& path, std::string_view contents) {
   const Target target = resolve(path);
-  if (target.in_place) {
-    OutputFile::in_place(target.path).write(contents);
-    return;
+  switch (target.destination) {
+    case Destination::standard_output:
+      return OutputFile::standard_output(path).write(contents);
+    case Destination::stream:
+      return OutputFile::stream(path).write(contents);
+    case Destination::file:
+      break;
   }
   OutputFile file = OutputFile::temporary(path, folder_of(target.path));
   file.write(contents);

@@ -6,13 +6,20 @@
 
 namespace convmish {
 
+/// What a path leads to.
+enum class Destination {
+  file,             // is replaced, or is made
+  stream,           // a pipe or a device
+  standard_output,  // what this process prints to, by whatever name
+};
+
 /// Throws InputError, with path and reason, if write_file() could not write `path`. Creates and changes
 /// nothing: for a clear refusal before a long run, not after it.
-void check_writable(const std::filesystem::path& path);
+Destination check_writable(const std::filesystem::path& path);
 
 /// Replaces the contents of `path` in one step: a reader, or a crash, sees the old file or the new one. On
 /// failure the old file is as it was, nothing else is left behind, and InputError says why. A symbolic link
-/// is followed; a pipe or a device, which cannot be replaced, is written to as it is.
+/// is followed; what is no file cannot be replaced, and gets the contents each time.
 void write_file(const std::filesystem::path& path, std::string_view contents);
 
 }  // namespace convmish

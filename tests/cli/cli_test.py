@@ -1,7 +1,9 @@
 """Runs the binary as a user does: exit code, stdout, one line on stderr. Usage: cli_test.py BINARY"""
 
 import json
+import os
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -150,6 +152,41 @@ class Runs(Cli):
         self.assertEqual(case["variant"], "naive")
         self.assertEqual(case["verdict"], "passed")
         self.assertEqual(case["shape"], {"n": 1, "c": 2, "h": 5, "w": 6, "k": 3})
+
+    def test_report_on_standard_output_is_all_that_is_there(self):
+        completed = run(*SMALL, "--json", "/dev/stdout")
+        self.assertEqual(completed.returncode, OK)
+        self.assertEqual(len(json.loads(completed.stdout)["cases"]), 1)
+        self.assertIn("naive", completed.stderr)
+
+    def test_report_on_redirected_standard_output(self):
+        with tempfile.TemporaryFile("w+") as file:
+            file.write("before\n")
+            file.flush()
+            subprocess.run([BINARY, *SMALL, "--json", "/dev/stdout"], stdout=file, stderr=subprocess.PIPE, check=True)
+            file.seek(0)
+            self.assertEqual(file.readline(), "before\n", "what stood there was overwritten")
+            self.assertEqual(len(json.load(file)["cases"]), 1)
+
+    def test_report_in_a_pipe_is_written_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            fifo = pathlib.Path(folder) / "fifo"
+            os.mkfifo(fifo)
+            with subprocess.Popen([BINARY, *SMALL, "--json", fifo], stdout=subprocess.PIPE) as process:
+                report = json.loads(fifo.read_text())  # to the end: until the writer closes it
+                self.assertIn(b"naive", process.stdout.read())
+            self.assertEqual((len(report["cases"]), process.returncode), (1, OK))
+
+    def test_report_that_may_not_grow_leaves_nothing_behind(self):
+        def forbid_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report.json"
+            completed = run(*SMALL, "--json", file, preexec_fn=forbid_files)
+            self.assertEqual(completed.stderr, f"convmish-bench: cannot write {file}: File too large\n")
+            self.assertEqual(completed.returncode, USAGE)
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
 
     def test_smoke_config_passes_on_the_cpu(self):
         completed = run("--config", CONFIGS / "smoke.json", "--device", "cpu")

@@ -48,7 +48,7 @@ TEST(CommandLine, RunsAllOnTheAutomaticDeviceByDefault) {
   EXPECT_THAT(line.run.shapes, IsEmpty());
   EXPECT_TRUE(line.run.check);
   EXPECT_TRUE(line.run.time);
-  EXPECT_TRUE(line.json.empty());
+  EXPECT_TRUE(line.report.json.empty());
 }
 
 TEST(CommandLine, ReadsEveryOption) {
@@ -64,7 +64,7 @@ TEST(CommandLine, ReadsEveryOption) {
   EXPECT_FALSE(line.run.check);
   EXPECT_EQ(line.run.timing.min_time_s, 0.5);
   EXPECT_EQ(line.run.timing.max_time_s, 10);
-  EXPECT_EQ(line.json, "out.json");
+  EXPECT_EQ(line.report.json, "out.json");
 }
 
 TEST(CommandLine, DoesNotDependOnTheOrderOfOptions) {

@@ -148,6 +148,15 @@ TEST(WriteFile, DevicesAreWrittenToNotReplaced) {
   }
 }
 
+TEST(CheckWritable, TellsWhatAPathLeadsTo) {
+  const ScratchFolder folder;
+  const fs::path fifo = folder.path() / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_EQ(check_writable(folder.path() / "report.json"), Destination::file);
+  EXPECT_EQ(check_writable(fifo), Destination::stream);
+  EXPECT_EQ(check_writable("/dev/stdout"), Destination::standard_output);
+}
+
 TEST(CheckWritable, ChangesNothing) {
   const ScratchFolder folder;
   check_writable(folder.path() / "report.json");

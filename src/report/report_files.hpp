@@ -1,0 +1,47 @@
+// The files that a run was asked to leave its report in.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "report/report.hpp"
+
+namespace convmish {
+
+/// Where reports go, by format; an empty path: nowhere.
+struct ReportPaths {
+  std::filesystem::path json;
+};
+
+/// Whole at any time and at most a moment behind: a killed run leaves what was done. What cannot be replaced,
+/// a pipe or standard output, is written to once, at the end.
+class ReportFiles {
+ public:
+  /// Throws InputError where one cannot be written; changes nothing yet.
+  explicit ReportFiles(const ReportPaths& paths);
+
+  /// Writes what can be replaced, unless it has just been written: a long sweep's report is long.
+  void update(const Report& report);
+  /// Writes all. Once: nothing may follow in a pipe.
+  void finish(const Report& report);
+
+  /// Where text for people goes: standard error where a report goes to standard output.
+  std::FILE* text_stream() const { return text_stream_; }
+
+ private:
+  struct File {
+    std::filesystem::path path;
+    std::string (*render)(const Report&);
+    bool replaceable;
+  };
+
+  std::vector<File> files_;
+  std::FILE* text_stream_ = stdout;
+  std::chrono::steady_clock::time_point written_{};
+};
+
+}  // namespace convmish
