@@ -22,16 +22,25 @@ using Values = std::vector<std::string>;
 constexpr const char* kOn = "on";
 constexpr const char* kOff = "off";
 
-enum class Takes { value, nothing, on_off };  // on_off: --name and --no-name
+/// on_off: --name and --no-name; verb: nothing, and the option is another way to write the verb of its name.
+enum class Takes { value, on_off, verb };
+
+/// Which verbs look at an option: any other would ignore it without a word.
+using Verbs = unsigned;
+constexpr Verbs only(Verb verb) {
+  return 1u << static_cast<unsigned>(verb);
+}
+constexpr Verbs kRun = only(Verb::run), kSelftest = only(Verb::selftest);
 
 /// A row of the table of options.
 struct Option {
   std::string_view group, name;
+  Verbs verbs;
   Takes takes;
   std::string_view argument;  // what the help calls the value
   std::string help;           // a line break starts a new line of the help
-  /// Throws InputError, without the option's name. Null for what parse_command_line reads first: the config
-  /// file, and the options that are another way to write a verb.
+  /// Throws InputError, without the option's name. Null for what parse_command_line itself reads: the config
+  /// file, and the verbs.
   void (*apply)(const Values&, CommandLine&);
   char letter = 0;  // short form
 };
@@ -107,7 +116,7 @@ DeviceChoice parse_device(const std::string& text) {
 std::vector<Option> option_table() {
   const RunOptions run;
   return {
-      {"What to run", "variant", Takes::value, "NAMES",
+      {"What to run", "variant", kRun, Takes::value, "NAMES",
        "variants by name, separated by commas; globs, and a math\n"
        "class behind a colon, are allowed: naive,cudnn_*:tf32\n"
        "(default: all)",
@@ -116,7 +125,7 @@ std::vector<Option> option_table() {
          for (const std::string& pattern : line.run.variants)
            if (const auto why = check_pattern(pattern)) throw InputError(*why);
        }},
-      {"What to run", "shape", Takes::value, "SHAPE",
+      {"What to run", "shape", kRun, Takes::value, "SHAPE",
        "batch n, input channels c, input height h and width w,\n"
        "output channels k, as in n64c64h256w256k128; repeatable\n"
        "(default: the headline shape, or a small one on the CPU)",
@@ -124,15 +133,15 @@ std::vector<Option> option_table() {
          line.run.shapes.clear();
          for (const std::string& text : values) line.run.shapes.push_back(parse_shape(text));
        }},
-      {"What to run", "config", Takes::value, "FILE",
+      {"What to run", "config", kRun, Takes::value, "FILE",
        "shapes, variants, fills and timing from a JSON file\n"
        "(configs/schema/config.schema.json); options given here win",
        nullptr},
-      {"What to run", "device", Takes::value, "DEVICE",
+      {"What to run", "device", kRun | kSelftest, Takes::value, "DEVICE",
        "auto, cpu, cuda or cuda:INDEX (default: auto, the GPU\n"
        "where there is one, else the CPU)",
        [](const Values& values, CommandLine& line) { line.device = parse_device(values.back()); }},
-      {"What to run", "timeout", Takes::value, "SECONDS",
+      {"What to run", "timeout", kRun | kSelftest, Takes::value, "SECONDS",
        fmt::format("stop a variant whose check, or one timed launch, takes longer\n(default: {})",
                    run.timeout_s),
        [](const Values& values, CommandLine& line) {
@@ -141,14 +150,14 @@ std::vector<Option> option_table() {
            throw InputError(fmt::format("got \"{}\"; want {}", values.back(), wanted_timeout()));
          line.run.timeout_s = static_cast<int>(*seconds);
        }},
-      {"Inputs and check", "fill", Takes::value, "NAMES",
+      {"Inputs and check", "fill", kRun, Takes::value, "NAMES",
        fmt::format("how inputs are drawn, separated by commas:\n{}\n(default: a set that the check chooses)",
                    fmt::join(spellings<Fill>(), ", ")),
        [](const Values& values, CommandLine& line) {
          line.run.fills.clear();
          for (const std::string& name : all_items(values)) line.run.fills.push_back(parse_word<Fill>(name));
        }},
-      {"Inputs and check", "seed", Takes::value, "N",
+      {"Inputs and check", "seed", kRun | kSelftest, Takes::value, "N",
        fmt::format("of the inputs: the same on every device (default: {})", run.seed),
        [](const Values& values, CommandLine& line) {
          const auto seed = read_unsigned(values.back());
@@ -157,7 +166,7 @@ std::vector<Option> option_table() {
                                         std::numeric_limits<std::uint64_t>::max()));
          line.run.seed = *seed;
        }},
-      {"Inputs and check", "tolerance", Takes::value, "RULE",
+      {"Inputs and check", "tolerance", kRun, Takes::value, "RULE",
        "tell this rule's answer too, beside the strict verdict, which\n"
        "alone decides: rtol=R,atol=A, or kernelbench (1e-4 on five\n"
        "inputs, against float64 and against TF32); repeatable",
@@ -165,26 +174,27 @@ std::vector<Option> option_table() {
          line.run.tolerances.clear();
          for (const std::string& text : values) line.run.tolerances.push_back(parse_tolerance(text));
        }},
-      {"Inputs and check", "check", Takes::on_off, "", "compare with the float64 reference (default: on)",
+      {"Inputs and check", "check", kRun, Takes::on_off, "",
+       "compare with the float64 reference (default: on)",
        [](const Values& values, CommandLine& line) { line.run.check = values.back() == kOn; }},
-      {"Time", "time", Takes::on_off, "", "time the variants that passed (default: on)",
+      {"Time", "time", kRun, Takes::on_off, "", "time the variants that passed (default: on)",
        [](const Values& values, CommandLine& line) { line.run.time = values.back() == kOn; }},
-      {"Time", "min-time", Takes::value, "SECONDS",
+      {"Time", "min-time", kRun, Takes::value, "SECONDS",
        fmt::format("least time spent on a variant and shape (default: {})", run.timing.min_time_s),
        [](const Values& values, CommandLine& line) {
          line.run.timing.min_time_s = parse_seconds(values.back());
        }},
-      {"Time", "max-time", Takes::value, "SECONDS",
+      {"Time", "max-time", kRun, Takes::value, "SECONDS",
        fmt::format("stop there, even if the median is still uncertain\n(default: {})", run.timing.max_time_s),
        [](const Values& values, CommandLine& line) {
          line.run.timing.max_time_s = parse_seconds(values.back());
        }},
-      {"Output", "json", Takes::value, "FILE",
+      {"Output", "json", kRun | kSelftest, Takes::value, "FILE",
        "write the report there too; /dev/stdout then gets nothing else",
        [](const Values& values, CommandLine& line) { line.report.json = values.back(); }},
-      {"Instead of a run", "list", Takes::nothing, "", "the same as the verb list", nullptr},
-      {"Instead of a run", "version", Takes::nothing, "", "the same as the verb version", nullptr},
-      {"Instead of a run", "help", Takes::nothing, "", "this text", nullptr, 'h'},
+      {"Instead of a run", "list", 0, Takes::verb, "", "the same as the verb list", nullptr},
+      {"Instead of a run", "version", 0, Takes::verb, "", "the same as the verb version", nullptr},
+      {"Instead of a run", "help", 0, Takes::verb, "", "this text", nullptr, 'h'},
   };
 }
 
@@ -269,6 +279,32 @@ Verb parse_verb(const std::string& word) {
   throw InputError(fmt::format("\"{}\" is neither an option nor a command{}", word, advice(word, words)));
 }
 
+/// No option is ignored without a word: each given one belongs to the verb.
+void refuse_foreign_options(const Tokens& tokens, const std::vector<Option>& table, Verb verb) {
+  for (const Option& option : table) {
+    if (option.takes == Takes::verb || (option.verbs & only(verb)) != 0 ||
+        !tokens.given.contains(std::string(option.name)))
+      continue;
+    std::vector<std::string_view> words;
+    for (const VerbWord& other : kVerbs)
+      if ((option.verbs & only(other.verb)) != 0) words.push_back(other.word);
+    throw InputError(fmt::format("--{} is an option of {}, not of {}", option.name, fmt::join(words, " and "),
+                                 std::ranges::find(kVerbs, verb, &VerbWord::verb)->word));
+  }
+}
+
+void apply_options(const Tokens& tokens, const std::vector<Option>& table, CommandLine& line) {
+  for (const Option& option : table) {
+    const auto given = tokens.given.find(std::string(option.name));
+    if (given == tokens.given.end() || !option.apply) continue;
+    try {
+      option.apply(given->second, line);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("--{}: {}", option.name, error.what()));
+    }
+  }
+}
+
 }  // namespace
 
 CommandLine parse_command_line(std::span<const char* const> arguments) {
@@ -282,22 +318,16 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
   if (tokens.rest.size() > 1)
     throw InputError(fmt::format("unexpected \"{}\" behind {}", tokens.rest[1], tokens.rest[0]));
   for (const Option& option : table)
-    if (option.takes == Takes::nothing && tokens.given.contains(std::string(option.name)))
+    if (option.takes == Takes::verb && tokens.given.contains(std::string(option.name)))
       line.verb = parse_verb(std::string(option.name));
   // Someone who asks for help is not told about wrong values.
   if (line.verb == Verb::help || line.verb == Verb::version) return line;
 
-  // The file first, wherever it was named: what the command line says then replaces it.
-  if (const auto config = tokens.given.find("config"); config != tokens.given.end())
+  refuse_foreign_options(tokens, table, line.verb);
+  apply_options(tokens, table, line);  // a mistake here is told before the file is looked at
+  if (const auto config = tokens.given.find("config"); config != tokens.given.end()) {
     line.run = load_config(config->second.back());
-  for (const Option& option : table) {
-    const auto given = tokens.given.find(std::string(option.name));
-    if (given == tokens.given.end() || !option.apply) continue;
-    try {
-      option.apply(given->second, line);
-    } catch (const InputError& error) {
-      throw InputError(fmt::format("--{}: {}", option.name, error.what()));
-    }
+    apply_options(tokens, table, line);  // again: wherever the file was named, the command line wins
   }
   if (const auto why = check_options(line.run)) throw InputError(*why);
   drop_repeats(line.run);

@@ -230,6 +230,20 @@ TEST(CommandLine, RefusesOtherDevices) {
     EXPECT_EQ(refusal({"--device", device}), "--device: got \"" + std::string(device) + "\"" + kDeviceHint);
 }
 
+TEST(CommandLine, RefusesWhatAVerbWouldIgnore) {
+  EXPECT_EQ(refusal({"list", "--variant", "naive"}), "--variant is an option of run, not of list");
+  EXPECT_EQ(refusal({"--list", "--no-check"}), "--check is an option of run, not of list");
+  EXPECT_EQ(refusal({"selftest", "--variant", "naive"}), "--variant is an option of run, not of selftest");
+  EXPECT_EQ(refusal({"list", "--seed", "7"}), "--seed is an option of run and selftest, not of list");
+  EXPECT_EQ(refusal({"list", "--config", "/nonexistent"}), "--config is an option of run, not of list");
+  EXPECT_EQ(parse({"selftest", "--seed", "7", "--device", "cpu", "--json", "out.json"}).run.seed, 7u);
+}
+
+TEST(CommandLine, TellsAnOptionsMistakeBeforeItReadsTheConfig) {
+  EXPECT_EQ(refusal({"--config", "/nonexistent/x.json", "--seed", "-5"}),
+            "--seed: got \"-5\"; want an integer from 0 to 18446744073709551615");
+}
+
 TEST(CommandLine, TellsAConfigsMistakeByItsFile) {
   EXPECT_EQ(refusal({"--config", "/nonexistent/x.json"}),
             "/nonexistent/x.json: cannot be read: No such file or directory");
