@@ -4,11 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cxxopts.hpp>
 #include <limits>
-#include <map>
 #include <vector>
 
+#include "cli/tokens.hpp"
 #include "core/error.hpp"
 #include "core/input_text.hpp"
 #include "core/registry.hpp"
@@ -17,33 +16,7 @@
 namespace convmish {
 namespace {
 
-/// What one option was given, in order. A switch holds kOn or kOff.
-using Values = std::vector<std::string>;
-constexpr const char* kOn = "on";
-constexpr const char* kOff = "off";
-
-/// on_off: --name and --no-name; verb: nothing, and the option is another way to write the verb of its name.
-enum class Takes { value, on_off, verb };
-
-/// Which verbs look at an option: any other would ignore it without a word.
-using Verbs = unsigned;
-constexpr Verbs only(Verb verb) {
-  return 1u << static_cast<unsigned>(verb);
-}
 constexpr Verbs kRun = only(Verb::run), kSelftest = only(Verb::selftest);
-
-/// A row of the table of options.
-struct Option {
-  std::string_view group, name;
-  Verbs verbs;
-  Takes takes;
-  std::string_view argument;  // what the help calls the value
-  std::string help;           // a line break starts a new line of the help
-  /// Throws InputError, without the option's name. Null for what parse_command_line itself reads: the config
-  /// file, and the verbs.
-  void (*apply)(const Values&, CommandLine&);
-  char letter = 0;  // short form
-};
 
 /// A row of the table of verbs.
 struct VerbWord {
@@ -198,79 +171,6 @@ std::vector<Option> option_table() {
   };
 }
 
-/// The command line cut into options and the rest, with no meaning given to either yet.
-struct Tokens {
-  std::map<std::string, Values> given;  // by option name; on_off options under the positive one
-  std::vector<std::string> rest;        // verbs, unknown options, stray words, in order
-};
-
-const Option& find_option(const std::vector<Option>& table, std::string_view name) {
-  return *std::ranges::find(table, name, &Option::name);
-}
-
-/// The one function that knows cxxopts. Every option is text to it, so that each mistake in a value is told
-/// in this tool's words.
-Tokens tokenize(std::span<const char* const> arguments, const std::vector<Option>& table) {
-  cxxopts::Options parser("convmish-bench");
-  parser.allow_unrecognised_options();
-  std::map<std::string, std::string> negations;  // no-check -> check
-  for (const Option& option : table) {
-    const std::string name(option.name);
-    const auto value = [&]() -> std::shared_ptr<cxxopts::Value> {
-      if (option.takes == Takes::value) return cxxopts::value<std::string>();
-      return cxxopts::value<std::string>()->implicit_value(kOn);
-    };
-    parser.add_options()(option.letter ? fmt::format("{},{}", option.letter, name) : name, "", value());
-    if (option.takes != Takes::on_off) continue;
-    negations["no-" + name] = name;
-    parser.add_options()("no-" + name, "", value());
-  }
-
-  Tokens tokens;
-  try {
-    const auto parsed = parser.parse(static_cast<int>(arguments.size()), arguments.data());
-    for (const auto& argument : parsed.arguments()) {
-      const auto negation = negations.find(argument.key());
-      const bool negative = negation != negations.end();
-      const std::string& name = negative ? negation->second : argument.key();
-      const Option& option = find_option(table, name);
-      const std::string& value = argument.value();
-      if (option.takes != Takes::value && value != kOn)
-        throw InputError(fmt::format("--{} takes no value, but was given \"{}\"", argument.key(), value));
-      if (value.empty()) throw InputError(fmt::format("--{} is empty; want {}", name, option.argument));
-      if (value.starts_with("--"))
-        throw InputError(fmt::format("--{} wants {}, not the option {}", name, option.argument, value));
-      tokens.given[name].push_back(negative ? kOff : value);
-    }
-    tokens.rest = parsed.unmatched();
-  } catch (const cxxopts::exceptions::missing_argument&) {
-    const std::string_view last = arguments.back();  // only the last one can lack its value
-    throw InputError(fmt::format("{} wants {}", last, find_option(table, last.substr(2)).argument));
-  } catch (const cxxopts::exceptions::exception& error) {
-    throw InputError(error.what());
-  }
-  return tokens;
-}
-
-/// The line for a token that starts with a dash and is no option.
-std::string unknown_option(const std::string& token, std::span<const char* const> arguments,
-                           const std::vector<Option>& table) {
-  // cxxopts reads -shape as five letters; the user wrote one word.
-  const auto written = std::ranges::find_if(
-      arguments.subspan(1), [&](std::string_view argument) { return argument.starts_with(token); });
-  std::string name = written == arguments.end() ? token : *written;
-  name.resize(std::min(name.find('='), name.size()));
-  std::vector<std::string> names;
-  for (const Option& option : table) {
-    names.push_back(fmt::format("--{}", option.name));
-    if (option.takes == Takes::on_off) names.push_back(fmt::format("--no-{}", option.name));
-  }
-  const std::size_t word = name.find_first_not_of('-');
-  const std::string nearest = word == name.npos ? "" : nearest_word("--" + name.substr(word), names);
-  return fmt::format("unknown option \"{}\"; {}", name,
-                     nearest.empty() ? "convmish-bench --help lists all" : "closest: " + nearest);
-}
-
 Verb parse_verb(const std::string& word) {
   const auto found = std::ranges::find(kVerbs, word, &VerbWord::word);
   if (found != std::end(kVerbs)) return found->verb;
@@ -312,8 +212,6 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
   const Tokens tokens = tokenize(arguments, table);
   CommandLine line;
   line.arguments = arguments;
-  for (const std::string& word : tokens.rest)
-    if (word.starts_with('-')) throw InputError(unknown_option(word, arguments, table));
   if (!tokens.rest.empty()) line.verb = parse_verb(tokens.rest.front());
   if (tokens.rest.size() > 1)
     throw InputError(fmt::format("unexpected \"{}\" behind {}", tokens.rest[1], tokens.rest[0]));
