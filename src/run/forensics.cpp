@@ -306,7 +306,7 @@ Forensics investigate(Device& device, const FailedCheck& failed) {
        {std::pair{Axis::n, &counts.n}, {Axis::k, &counts.k}, {Axis::p, &counts.p}, {Axis::q, &counts.q}})
     if (const auto place = place_on(axis, *of_axis)) result.places.push_back(*place);
 
-  const OperandSource source(failed.x, failed.changed_row, failed.weights);
+  const OperandSource source(failed.x, failed.changed_element, failed.weights);
   const std::vector<Sample> samples = draw_samples(device, failed, counts, source);
   find_threshold(result, samples);
   name_mistakes(result, failed, source, samples);

@@ -19,7 +19,7 @@ struct FailedCheck {
   const Comparison& comparison;  // with at least one wrong output
   const ErrorSummary& error;     // what it gave
   FillSpec x;                    // how x was drawn
-  std::optional<ChangedRow> changed_row;
+  std::optional<ChangedElement> changed_element;
   FillSpec weights;          // how filter and bias were drawn
   std::uint32_t poison = 0;  // what the output was filled with before the launch
 };

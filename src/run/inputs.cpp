@@ -1,5 +1,7 @@
 #include "run/inputs.hpp"
 
+#include <bit>
+
 #include "check/tensor_view.hpp"
 
 namespace convmish {
@@ -35,7 +37,7 @@ const float* Inputs::tensor(Tensor tensor, Layout layout) {
 
 void Inputs::redraw_x(std::uint64_t seed) {
   spec_.seed = seed;
-  changed_row_.reset();
+  changed_element_.reset();
   for (Held& held : held_) {
     if (held.tensor != Tensor::x) continue;
     device_.draw_tensor(spec_, held.tensor, held.layout, held.buffer->floats());
@@ -50,29 +52,28 @@ void Inputs::restore() {
   }
 }
 
-void Inputs::redraw_row(std::uint64_t seed) {
-  FillSpec other = spec_;
-  other.seed = seed;
+void Inputs::change_element(std::uint64_t random) {
+  if (changed_element_)
+    write_x(changed_element_->index, draw(spec_, Tensor::x, changed_element_->index));
   const Shape& s = spec_.shape;
-  const auto n = static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(s.n));
-  // Not the first or last row, which some filters never reach to.
-  const auto row = 1 + static_cast<std::int64_t>(seed % static_cast<std::uint64_t>(s.p()));
-  changed_row_ = {n, row, seed};
+  const auto pick = [&random](std::int64_t count) {
+    const auto picked = static_cast<std::int64_t>(random % static_cast<std::uint64_t>(count));
+    random /= static_cast<std::uint64_t>(count);
+    return picked;
+  };
+  const std::int64_t column = 1 + pick(s.q()), row = 1 + pick(s.p()), plane = pick(s.n * s.c);
+  const float drawn = spec_.fill == Fill::wide ? 0x1p20f : 1;  // about the largest
+  const auto products = static_cast<std::uint64_t>(s.c * kTaps);
+  changed_element_ = {(plane * s.h + row) * s.w + column, drawn * static_cast<float>(std::bit_ceil(products))};
+  write_x(changed_element_->index, changed_element_->value);
+}
+
+void Inputs::write_x(std::int64_t index, float value) {
+  const TensorDims dims = tensor_dims(spec_.shape, Tensor::x);
   for (Held& held : held_) {
     if (held.tensor != Tensor::x) continue;
-    const bool by_channel = held.layout == Layout::nchw;  // then a row is one piece a channel, else a column
-    const std::int64_t pieces = by_channel ? s.c : s.w;
-    std::vector<float> piece(static_cast<std::size_t>(by_channel ? s.w : s.c));
-    for (std::int64_t i = 0; i < pieces; ++i) {
-      for (std::size_t j = 0; j < piece.size(); ++j) {
-        const auto within = static_cast<std::int64_t>(j);
-        const std::int64_t c = by_channel ? i : within, column = by_channel ? within : i;
-        piece[j] = draw(other, Tensor::x, ((n * s.c + c) * s.h + row) * s.w + column);
-      }
-      const std::int64_t at =
-          x_strides(held.layout, s).offset(n, by_channel ? i : 0, row, by_channel ? 0 : i);
-      device_.upload(held.buffer->floats() + at, piece.data(), piece.size() * sizeof(float));
-    }
+    const Strides to = strides(held.layout, dims.channels, dims.rows, dims.columns);
+    device_.upload(held.buffer->floats() + dims.offset(to, index), &value, sizeof value);
     held.checksum = device_.checksum(held.buffer->data(), held.buffer->bytes());
   }
 }

@@ -12,10 +12,10 @@
 
 namespace convmish {
 
-/// A row of x, of one image and all of its channels, that is of another seed than the rest.
-struct ChangedRow {
-  std::int64_t n = 0, row = 0;
-  std::uint64_t seed = 0;
+/// An element of x, by its index in NCHW order, that is not as it was drawn.
+struct ChangedElement {
+  std::int64_t index = 0;
+  float value = 0;
 };
 
 class Inputs {
@@ -23,15 +23,17 @@ class Inputs {
   Inputs(Device& device, Fill fill, std::uint64_t seed, const Shape& shape);
 
   const FillSpec& spec() const { return spec_; }
-  const std::optional<ChangedRow>& changed_row() const { return changed_row_; }
+  const std::optional<ChangedElement>& changed_element() const { return changed_element_; }
   const float* x(Layout layout) { return tensor(Tensor::x, layout); }
   const float* filter(Layout layout) { return tensor(Tensor::filter, layout); }
   const float* bias() { return tensor(Tensor::bias, Layout::nchw); }
 
   /// Draws every x anew, in place, from another seed; filter and bias stay.
   void redraw_x(std::uint64_t seed);
-  /// Draws one row of x anew, in one image and all of its channels, in place, from another seed.
-  void redraw_row(std::uint64_t seed);
+  /// Changes one element of every x in place, off the edges, which some filters never reach to; the one of
+  /// the call before is as drawn again. The new value outweighs all the other products of an output: no
+  /// rounding of a class hides it.
+  void change_element(std::uint64_t random);
 
   /// Draws every tensor anew, in place, as it was drawn first.
   void restore();
@@ -48,10 +50,11 @@ class Inputs {
   };
 
   const float* tensor(Tensor tensor, Layout layout);
+  void write_x(std::int64_t index, float value);
 
   Device& device_;
   FillSpec spec_;
-  std::optional<ChangedRow> changed_row_;
+  std::optional<ChangedElement> changed_element_;
   std::vector<Held> held_;
 };
 

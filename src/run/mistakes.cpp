@@ -176,19 +176,17 @@ std::vector<float> OperandSource::x_window(std::uint64_t seed, const Chunk::At& 
   return x_window(spec, std::nullopt, at);
 }
 
-std::vector<float> OperandSource::x_window(const FillSpec& spec, const std::optional<ChangedRow>& changed_row,
+std::vector<float> OperandSource::x_window(const FillSpec& spec,
+                                           const std::optional<ChangedElement>& changed_element,
                                            const Chunk::At& at) {
   const Shape& shape = spec.shape;
-  FillSpec of_row = spec;
   std::vector<float> window;
   for (std::int64_t c = 0; c < shape.c; ++c)
-    for (int r = 0; r < kFilterSize; ++r) {
-      const std::int64_t row = at.p + r;
-      const bool changed = changed_row && changed_row->n == at.n && changed_row->row == row;
-      of_row.seed = changed ? changed_row->seed : spec.seed;
-      for (int s = 0; s < kFilterSize; ++s)
-        window.push_back(
-            draw(of_row, Tensor::x, ((at.n * shape.c + c) * shape.h + row) * shape.w + at.q + s));
+    for (int tap = 0; tap < kTaps; ++tap) {
+      const std::int64_t row = at.p + tap / kFilterSize, column = at.q + tap % kFilterSize;
+      const std::int64_t index = ((at.n * shape.c + c) * shape.h + row) * shape.w + column;
+      const bool changed = changed_element && changed_element->index == index;
+      window.push_back(changed ? changed_element->value : draw(spec, Tensor::x, index));
     }
   return window;
 }

@@ -27,23 +27,23 @@ struct Operands {
 /// Draws operands anew: on the host, output by output, for shapes of any size.
 class OperandSource {
  public:
-  OperandSource(const FillSpec& x, const std::optional<ChangedRow>& changed_row, const FillSpec& weights)
-      : x_(x), changed_row_(changed_row), weights_(weights) {}
+  OperandSource(const FillSpec& x, const std::optional<ChangedElement>& changed_element, const FillSpec& weights)
+      : x_(x), changed_element_(changed_element), weights_(weights) {}
 
   const Shape& shape() const { return x_.shape; }
   Operands operands(const Chunk::At& at) const;
-  std::vector<float> x_window(const Chunk::At& at) const { return x_window(x_, changed_row_, at); }
+  std::vector<float> x_window(const Chunk::At& at) const { return x_window(x_, changed_element_, at); }
   /// That of an x of another seed, or of the same before its row was changed.
   std::vector<float> x_window(std::uint64_t seed, const Chunk::At& at) const;
   float bias(std::int64_t k) const { return draw(weights_, Tensor::bias, k); }
   std::uint64_t seed() const { return x_.seed; }
 
  private:
-  static std::vector<float> x_window(const FillSpec& spec, const std::optional<ChangedRow>& changed_row,
+  static std::vector<float> x_window(const FillSpec& spec, const std::optional<ChangedElement>& changed_element,
                                      const Chunk::At& at);
 
   FillSpec x_;
-  std::optional<ChangedRow> changed_row_;
+  std::optional<ChangedElement> changed_element_;
   FillSpec weights_;
 };
 

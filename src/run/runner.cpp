@@ -17,6 +17,9 @@
 namespace convmish {
 namespace {
 
+/// One change may fall on what a cheating kernel knows its input by; two hardly do.
+constexpr int kChangesAfterTiming = 2;
+
 bool still_runs(const CaseResult& result) {
   return result.verdict == Verdict::passed || result.verdict == Verdict::failed ||
          result.verdict == Verdict::mistrusted;
@@ -221,13 +224,17 @@ class ShapeRun {
   /// What was timed must be what was verified.
   void check_after_timing(const std::vector<PreparedVariant*>& running, const std::vector<CaseResult*>& timed,
                           TimedCheck& check) {
-    check.change_inputs();
-    for (std::size_t i = 0; i < running.size(); ++i)
-      guarded(device_, *timed[i], [&] {
-        progress_(running[i]->variant(), {Step::Kind::check_after_timing});
-        if (const auto found = check.verdict(i))
-          set_verdict(*timed[i], Verdict::failed, reason::wrong_when_timed, *found);
-      });
+    for (int change = 0; change < kChangesAfterTiming; ++change) {
+      check.change_inputs();
+      for (std::size_t i = 0; i < running.size(); ++i) {
+        if (timed[i]->verdict != Verdict::passed) continue;
+        guarded(device_, *timed[i], [&] {
+          progress_(running[i]->variant(), {Step::Kind::check_after_timing});
+          if (const auto found = check.verdict(i))
+            set_verdict(*timed[i], Verdict::failed, reason::wrong_when_timed, *found);
+        });
+      }
+    }
   }
 
   void tell_distances(const std::vector<PreparedVariant*>& running, const std::vector<CaseResult*>& timed) {

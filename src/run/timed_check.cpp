@@ -60,7 +60,7 @@ void TimedCheck::after_launch(std::size_t variant, std::size_t input_set, bool l
 }
 
 void TimedCheck::change_inputs() {
-  inputs_.back()->redraw_row(random_());
+  inputs_.back()->change_element(random_());
 }
 
 std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
@@ -72,7 +72,7 @@ std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
   if (const auto found = damage(entry)) return "after the timed launches: " + *found;
   const FillResult check = judge_output(device_, *entry.variant, changed, *inputs_[0], *entry.output);
   if (check.verdict != Verdict::failed) return std::nullopt;
-  return "after the timed launches, with a row of x changed: " + check.detail;
+  return "after the timed launches, with one element of x changed: " + check.detail;
 }
 
 std::optional<std::string> TimedCheck::damage(const Entry& entry) {

@@ -31,10 +31,11 @@ class TimedCheck {
   /// To be told after each timed launch, while y is as the launch left it.
   void after_launch(std::size_t variant, std::size_t input_set, bool last);
 
-  /// After all timed launches: changes one row of an input set in place, then launches each variant on it
-  /// once more the way it was timed. What is kept from earlier launches, by whatever sign, is wrong now.
+  /// After all timed launches: changes one element of an input set in place. What is kept from earlier
+  /// launches is wrong now, unless it is known by a sign that takes in this very element.
   void change_inputs();
-  /// What was found against a variant's timed launches; nothing if they did their work.
+  /// Launches a variant on the changed inputs the way it was timed. What was found against its launches so
+  /// far; nothing if they did their work.
   std::optional<std::string> verdict(std::size_t variant);
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 
 #include "check/summary.hpp"
 #include "run/forensics.hpp"
@@ -11,6 +12,11 @@
 
 namespace convmish {
 namespace {
+
+using namespace std::chrono_literals;
+
+/// How long an output that launch left unwritten is watched: a busy host may be slow to start a thread.
+constexpr auto kLateStart = 500ms;
 
 /// Outputs at which 0 would fail, of all: with fewer than this, passing proves nothing.
 constexpr double kLeastTelling = 0.1;
@@ -53,6 +59,16 @@ void judge_summary(FillResult& result, MathClass declared) {
         fmt::format("an output of 0 would pass at {:.1f} % of the outputs: this data proves nothing",
                     100 * error.zero_accepted_share);
   }
+}
+
+/// Whether y comes to hold other bits within `patience`; looks at least once.
+bool changes(Device& device, SharedOutput& output, std::uint64_t bits, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (device.checksum(output.y(), output.y_bytes()) == bits) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
 }
 
 std::optional<std::string> damage_of(Inputs& inputs, SharedOutput& output, PreparedVariant& prepared) {
@@ -99,7 +115,7 @@ FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs&
   result.error = device.compare(comparison, samples);
   if (result.error.wrong > 0) {
     result.forensics = investigate(
-        device, {comparison, result.error, spec, inputs.changed_row(), weights.spec(), output.poison_word()});
+        device, {comparison, result.error, spec, inputs.changed_element(), weights.spec(), output.poison_word()});
     fail(result, reason::outside_tolerance,
          describe_wrong(result.error, describe(*result.forensics, spec.shape)));
   } else {
@@ -129,7 +145,8 @@ FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, Sha
   std::optional<std::string> damage = damage_of(inputs, output, prepared);
   const std::uint64_t first_bits = device.checksum(output.y(), output.y_bytes());
   FillResult result = judge_output(device, prepared, inputs, inputs, output, samples);
-  const bool changed_later = device.checksum(output.y(), output.y_bytes()) != first_bits;
+  const bool nothing_yet = result.error.nan_outputs == result.error.compared;
+  const bool changed_later = changes(device, output, first_bits, nothing_yet ? kLateStart : 0ms);
 
   // Watched from the second run on: the first may load code, which waits for all streams.
   output.poison(kOtherPoison);
