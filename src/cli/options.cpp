@@ -153,15 +153,36 @@ std::vector<Option> option_table() {
       {"Time", "time", kRun, Takes::on_off, "", "time the variants that passed (default: on)",
        [](const Values& values, CommandLine& line) { line.run.time = values.back() == kOn; }},
       {"Time", "min-time", kRun, Takes::value, "SECONDS",
-       fmt::format("least time spent on a variant and shape (default: {})", run.timing.min_time_s),
+       fmt::format("least time spent on a variant and shape (default: {})", run.timing.least_s()),
        [](const Values& values, CommandLine& line) {
          line.run.timing.min_time_s = parse_seconds(values.back());
        }},
       {"Time", "max-time", kRun, Takes::value, "SECONDS",
-       fmt::format("stop there, even if the median is still uncertain\n(default: {})", run.timing.max_time_s),
+       fmt::format("stop there, even if the median is still uncertain\n(default: {})", run.timing.most_s()),
        [](const Values& values, CommandLine& line) {
          line.run.timing.max_time_s = parse_seconds(values.back());
        }},
+      {"Time", "ci-half-width", kRun, Takes::value, "SHARE",
+       fmt::format("stop when the median's 95 % interval is within this\nof it, either way (default: {}%)",
+                   100 * run.timing.ci_half_width),
+       [](const Values& values, CommandLine& line) {
+         const auto share = read_share(values.back());
+         if (!share || !is_valid_half_width(*share))
+           throw InputError(fmt::format("got \"{}\"; want {} or 0.5%", values.back(), wanted_half_width()));
+         line.run.timing.ci_half_width = *share;
+       }},
+      {"Time", "samples", kRun, Takes::value, "N", "time exactly so many launches instead",
+       [](const Values& values, CommandLine& line) {
+         const auto samples = read_integer(values.back());
+         if (!samples || !is_valid_samples(*samples))
+           throw InputError(fmt::format("got \"{}\"; want {}", values.back(), wanted_samples()));
+         line.run.timing.samples = static_cast<int>(*samples);
+       }},
+      {"Time", "cache", kRun, Takes::value, "STATE",
+       "before each launch: cold (the last-level cache is\n"
+       "overwritten), hot, or auto: cold on a GPU, unless the\n"
+       "data is over 4 times the cache's size (default: auto)",
+       [](const Values& values, CommandLine& line) { line.run.timing.cache = parse_cache(values.back()); }},
       {"Output", "json", kRun | kSelftest, Takes::value, "FILE",
        "write the report there too; /dev/stdout then gets nothing else",
        [](const Values& values, CommandLine& line) { line.report.json = values.back(); }},

@@ -114,7 +114,7 @@ class Device {
   /// Rates that this device can reach; empty where a device has none worth telling.
   virtual Ceilings ceilings() = 0;
 
-  enum class Cache { hot, cold };
+  using Cache = convmish::Cache;
   /// Time of one call of `launch`, milliseconds, on the device's own clock; cold: the last-level cache is
   /// overwritten first, outside the time.
   virtual double time_ms(const std::function<void()>& launch, Cache cache) = 0;

@@ -72,4 +72,10 @@ std::optional<double> read_real(std::string_view text) {
   return read_number<double>(text);
 }
 
+std::optional<double> read_share(std::string_view text) {
+  if (!text.ends_with('%')) return read_real(text);
+  const auto percent = read_real(text.substr(0, text.size() - 1));
+  return percent ? std::optional(*percent / 100) : std::nullopt;
+}
+
 }  // namespace convmish

@@ -23,6 +23,8 @@ std::string advice(std::string_view text, const std::vector<std::string>& candid
 std::optional<std::int64_t> read_integer(std::string_view text);
 std::optional<std::uint64_t> read_unsigned(std::string_view text);
 std::optional<double> read_real(std::string_view text);
+/// The same of a share, which may be written in percent: "0.5%" is "0.005".
+std::optional<double> read_share(std::string_view text);
 
 /// The spellings of an enumeration.
 template <class Enum>

@@ -53,16 +53,20 @@ constexpr Key<TimingOptions> kTimingKeys[] = {
      [](const JsonNode& node, TimingOptions& timing) { timing.max_time_s = read_seconds(node); }},
     {"ci_half_width",
      [](const JsonNode& node, TimingOptions& timing) {
-       const double width = node.value().is_number() ? node.value().get<double>() : 0;
-       if (!(0 < width && width < 1)) node.want("a fraction of the median between 0 and 1, as in 0.005");
-       timing.ci_half_width = width;
+       if (!node.value().is_number() || !is_valid_half_width(node.value().get<double>()))
+         node.want(wanted_half_width());
+       timing.ci_half_width = node.value().get<double>();
      }},
     {"samples",
      [](const JsonNode& node, TimingOptions& timing) {
        const auto samples = as_integer<int>(node.value());
-       if (!samples || *samples < 1 || *samples > kMaxSamples)
-         node.want(fmt::format("an integer from 1 to {}", kMaxSamples));
+       if (!samples || !is_valid_samples(*samples)) node.want(wanted_samples());
        timing.samples = samples;
+     }},
+    {"cache",
+     [](const JsonNode& node, TimingOptions& timing) {
+       if (!node.value().is_string()) node.want("auto, hot or cold");
+       timing.cache = node.here([&] { return parse_cache(node.value().get<std::string>()); });
      }},
 };
 
@@ -228,14 +232,36 @@ std::string wanted_timeout() {
   return fmt::format("whole seconds from 1 to {:.0f}", kMaxSeconds);
 }
 
+bool is_valid_half_width(double share) {
+  return 0 < share && share < 1;
+}
+
+std::string wanted_half_width() {
+  return "a share of the median between 0 and 1, as in 0.005";
+}
+
+bool is_valid_samples(std::int64_t count) {
+  return 1 <= count && count <= kMaxSamples;
+}
+
+std::string wanted_samples() {
+  return fmt::format("an integer from 1 to {}", kMaxSamples);
+}
+
+std::optional<Cache> parse_cache(const std::string& text) {
+  if (text == "auto") return std::nullopt;
+  if (const auto cache = from_string<Cache>(text)) return cache;
+  throw InputError(fmt::format("got \"{}\"; want auto, hot or cold", text));
+}
+
 std::optional<std::string> check_options(const RunOptions& options) {
   if (!options.check && !options.time)
     return "check and time are both off, which leaves nothing to do; want at least one";
   if (!options.check && !options.tolerances.empty())
     return "a tolerance is asked for, but check is off; want the check on";
-  if (options.timing.min_time_s > options.timing.max_time_s)
+  if (options.timing.least_s() > options.timing.most_s())
     return fmt::format("the min time, {} s, is longer than the max time, {} s; want it no longer",
-                       options.timing.min_time_s, options.timing.max_time_s);
+                       options.timing.least_s(), options.timing.most_s());
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // Options and config files become one RunPlan: what to run, ordered, before any device is touched.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -23,11 +24,16 @@ inline constexpr int kMaxSamples = 1'000'000;
 inline constexpr std::string_view kDefaultBaseline = "cudnn_unfused";
 
 struct TimingOptions {
-  double min_time_s = 0.1;  // sum of a variant's samples on one shape, at least
-  double max_time_s =
-      2.0;  // all told, with what surrounds a sample: stop here even when the interval is wide
+  // As asked for. A default gives way to the other where that is given.
+  std::optional<double> min_time_s, max_time_s;
   double ci_half_width = 0.005;  // stop rule: half width of the median's 95 % interval, relative
   std::optional<int> samples;    // a fixed count instead of the stop rule
+  std::optional<Cache> cache;    // nothing: by the size of the data, see cache_for() in run/timing.cpp
+
+  /// Sum of a variant's samples on one shape, at least.
+  double least_s() const { return min_time_s.value_or(std::min(0.1, max_time_s.value_or(0.1))); }
+  /// All told, with what surrounds a sample: stop here even when the interval is wide.
+  double most_s() const { return max_time_s.value_or(std::max(2.0, min_time_s.value_or(2.0))); }
 };
 
 /// A rule to tell beside the strict one: allclose, against float64 on every fill that is checked; or that of
@@ -59,9 +65,16 @@ struct RunOptions {
 
 bool is_valid_seconds(double seconds);
 bool is_valid_timeout(std::int64_t seconds);
-/// What a time option, and the timeout, must be, for messages.
+bool is_valid_half_width(double share);
+bool is_valid_samples(std::int64_t count);
+/// What these options must be, for messages.
 std::string wanted_seconds();
 std::string wanted_timeout();
+std::string wanted_half_width();
+std::string wanted_samples();
+
+/// "hot", "cold", or "auto" for nothing: by the size of the data. Throws InputError.
+std::optional<Cache> parse_cache(const std::string& text);
 
 /// Why these options, each valid by itself, cannot go together; nothing if they can.
 std::optional<std::string> check_options(const RunOptions& options);

@@ -88,6 +88,7 @@ struct TimeSummary {
   double median = 0, mean = 0, min = 0, p5 = 0, p95 = 0, stddev = 0;
   std::optional<std::array<double, 2>> ci95;  // of the median; absent below six samples
   bool converged = false;                     // the interval reached the asked width before the time limit
+  std::optional<Cache> cache;                 // absent in reports before 1.2
   std::vector<double> samples;                // in launch order
 };
 

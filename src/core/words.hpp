@@ -28,6 +28,21 @@ enum class Axis { n, k, p, q };
 /// How the inputs of a case are drawn (src/check/fill.hpp defines each).
 enum class Fill { kernelbench, normal, positive, wide, tails, exact, delta, special };
 
+/// What the last-level cache holds when a launch is timed: what the launch before left, or nothing of use.
+enum class Cache { hot, cold };
+
+/// Why a GPU's clocks are not the highest, as its driver tells (NVML's "clocks event reasons").
+enum class ClockLimit {
+  application_clocks,
+  sw_power_cap,
+  hw_slowdown,
+  sync_boost,
+  sw_thermal,
+  hw_thermal,
+  power_brake,
+  display_clocks
+};
+
 /// What a variant is for. A selection takes `standard` ones by name, by glob and by `all`; `ablation`, which
 /// takes a step away from another to measure it, by its exact name only; `mutant`, which is wrong on purpose,
 /// never: selftest runs those.
@@ -90,6 +105,23 @@ struct Words<Fill> {
                                    Word{Fill::exact, "exact"},
                                    Word{Fill::delta, "delta"},
                                    Word{Fill::special, "special"}};
+};
+template <>
+struct Words<Cache> {
+  static constexpr std::string_view name = "cache";
+  static constexpr std::array list{Word{Cache::hot, "hot"}, Word{Cache::cold, "cold"}};
+};
+template <>
+struct Words<ClockLimit> {
+  static constexpr std::string_view name = "clock limit";
+  static constexpr std::array list{Word{ClockLimit::application_clocks, "application_clocks"},
+                                   Word{ClockLimit::sw_power_cap, "sw_power_cap"},
+                                   Word{ClockLimit::hw_slowdown, "hw_slowdown"},
+                                   Word{ClockLimit::sync_boost, "sync_boost"},
+                                   Word{ClockLimit::sw_thermal, "sw_thermal"},
+                                   Word{ClockLimit::hw_thermal, "hw_thermal"},
+                                   Word{ClockLimit::power_brake, "power_brake"},
+                                   Word{ClockLimit::display_clocks, "display_clocks"}};
 };
 template <>
 struct Words<Verdict> {

@@ -27,8 +27,9 @@ using Json = nlohmann::json;
 //
 // `field(key, value)` writes a value or reads one back. Others: `known` is null where the value is 0, which
 // no device has; `measured` is null, and read as the default, where it was not; `dotted` is "MAJOR.MINOR",
-// null where both are 0; `derived` is written for the report's readers and follows from the rest; `group` is
-// an object with no struct of its own; `added` came with a later minor version, and may be missing.
+// null where both are 0; `settled` is what an option came to, given or not; `derived` is written for the
+// report's readers and follows from the rest; `group` is an object with no struct of its own; `added` came
+// with a later minor version, and may be missing.
 
 template <class T, class Described>
 concept Is = std::same_as<std::remove_const_t<T>, Described>;
@@ -73,10 +74,11 @@ void describe(Field& field, Is<Environment> auto& environment) {
 
 template <class Field>
 void describe(Field& field, Is<TimingOptions> auto& timing) {
-  field("min_time_s", timing.min_time_s);
-  field("max_time_s", timing.max_time_s);
+  field.settled("min_time_s", timing.min_time_s, timing.least_s());
+  field.settled("max_time_s", timing.max_time_s, timing.most_s());
   field("ci_half_width", timing.ci_half_width);
   field("samples", timing.samples);
+  field.added("cache", timing.cache);
 }
 
 template <class Field>
@@ -181,6 +183,7 @@ void describe(Field& field, Is<TimeSummary> auto& time) {
   field("mean", time.mean);
   field("stddev", time.stddev);
   field("converged", time.converged);
+  field.added("cache", time.cache);
   field("samples", time.samples);
 }
 
@@ -282,6 +285,10 @@ class Writer {
   void measured(const char* key, const T& value, bool is_measured) {
     object_[key] = is_measured ? json_of(value) : OrderedJson();
   }
+  template <class T>
+  void settled(const char* key, const std::optional<T>&, const T& value) {
+    (*this)(key, value);
+  }
   template <class Derive>
   void derived(const char* key, Derive derive) {
     object_[key] = json_of(derive());
@@ -375,6 +382,10 @@ class Reader {
     major = minor = 0;
     if (const JsonNode node = member(key); !node.value().is_null())
       std::tie(major, minor) = read_dotted(node);
+  }
+  template <class T>
+  void settled(const char* key, std::optional<T>& value, const T&) {
+    (*this)(key, value);
   }
   template <class Derive>
   void derived(const char*, Derive) {}

@@ -16,7 +16,7 @@ inline constexpr std::string_view kToolName = "convmish-bench";
 /// `major`, and reports of different majors are not comparable.
 struct SchemaVersion {
   int major = 1;
-  int minor = 1;
+  int minor = 2;
 
   bool operator==(const SchemaVersion&) const = default;
 };

@@ -83,7 +83,7 @@ class ShapeRun {
            const RunnerOptions& options, const Progress& progress)
       : device_(device), variants_(variants), shape_(shape), options_(options), progress_(progress) {
     for (const Variant* variant : variants) {
-      results_.push_back(new_case(*variant, shape, options.run));
+      results_.push_back(new_case(*variant, shape, options.run, device.info()));
       if (const auto reason = why_unavailable(*variant, device.info()))
         set_verdict(results_.back(), Verdict::skipped, reason::unavailable, *reason);
     }
@@ -269,7 +269,8 @@ std::vector<CaseResult> run_shape(Device& device, const std::vector<const Varian
   return ShapeRun(device, variants, shape, options, progress).run();
 }
 
-CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions& run) {
+CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions& run,
+                    const DeviceInfo& device) {
   CaseResult result{.variant = variant.name,
                     .math_class = variant.math,
                     .layout = variant.layout,
@@ -278,20 +279,33 @@ CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions
                     .shape = shape,
                     .seed = run.seed,
                     .fills = run.fills};
-  result.repeat = repeat_command(result, run);
+  result.repeat = repeat_command(result, run, device.index);
   return result;
 }
 
-std::string repeat_command(const CaseResult& result, const RunOptions& options) {
-  std::string command = fmt::format("convmish-bench --variant {}:{} --shape {} --device {} --seed {}",
-                                    result.variant, to_string(result.math_class), to_string(result.shape),
-                                    to_string(result.device), result.seed);
+std::string repeat_command(const CaseResult& result, const RunOptions& options, int cuda_index) {
+  std::string command =
+      fmt::format("convmish-bench --variant {}:{} --shape {} --device {}{} --seed {}", result.variant,
+                  to_string(result.math_class), to_string(result.shape), to_string(result.device),
+                  result.device == DeviceKind::cuda ? fmt::format(":{}", cuda_index) : "", result.seed);
   std::string fills;
   for (const Fill fill : result.fills) fills += (fills.empty() ? "" : ",") + std::string(to_string(fill));
   command += " --fill " + fills;
   for (const Tolerance& tolerance : options.tolerances) command += " --tolerance " + to_string(tolerance);
   if (!options.check) command += " --no-check";
   if (!options.time) command += " --no-time";
+
+  const RunOptions defaults;
+  const TimingOptions& timing = options.timing;
+  const auto add = [&command](const char* option, const auto& value) {
+    command += fmt::format(" --{} {}", option, value);
+  };
+  if (options.timeout_s != defaults.timeout_s) add("timeout", options.timeout_s);
+  if (timing.min_time_s) add("min-time", *timing.min_time_s);
+  if (timing.max_time_s) add("max-time", *timing.max_time_s);
+  if (timing.ci_half_width != defaults.timing.ci_half_width) add("ci-half-width", timing.ci_half_width);
+  if (timing.samples) add("samples", *timing.samples);
+  if (timing.cache) add("cache", to_string(*timing.cache));
   return command;
 }
 

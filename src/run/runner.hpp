@@ -28,9 +28,10 @@ std::vector<CaseResult> run_shape(Device& device, const std::vector<const Varian
                                   const Shape& shape, const RunnerOptions& options, const Progress& progress);
 
 /// A case of which nothing is known yet.
-CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions& run);
+CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions& run,
+                    const DeviceInfo& device);
 
-/// The command line that repeats one case.
-std::string repeat_command(const CaseResult& result, const RunOptions& options);
+/// The command line that repeats one case, with every option that is not the default.
+std::string repeat_command(const CaseResult& result, const RunOptions& options, int cuda_index);
 
 }  // namespace convmish

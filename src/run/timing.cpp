@@ -23,9 +23,9 @@ struct Timed {
 
 /// A GPU is timed cold: a kernel's inputs come from elsewhere in real use. On a CPU the caches are so large
 /// that emptying them would take longer than most launches.
-Device::Cache cache_for(const Shape& shape, const DeviceInfo& device) {
+Cache cache_for(const Shape& shape, const DeviceInfo& device) {
   const bool evicts_itself = shape.least_bytes() > kSelfEvicting * static_cast<double>(device.l2_bytes);
-  return device.kind == DeviceKind::cpu || evicts_itself ? Device::Cache::hot : Device::Cache::cold;
+  return device.kind == DeviceKind::cpu || evicts_itself ? Cache::hot : Cache::cold;
 }
 
 void update(Timed& timed, const TimingOptions& options) {
@@ -34,8 +34,8 @@ void update(Timed& timed, const TimingOptions& options) {
     timed.converged = timed.done;
     return;
   }
-  timed.done = timed.spent_ms >= 1e3 * options.max_time_s;
-  if (timed.total_ms < 1e3 * options.min_time_s || (timed.samples.size() < timed.next_look && !timed.done))
+  timed.done = timed.spent_ms >= 1e3 * options.most_s();
+  if (timed.total_ms < 1e3 * options.least_s() || (timed.samples.size() < timed.next_look && !timed.done))
     return;
   // Sorting all samples takes longer with each: look again when there are a sixteenth more.
   timed.next_look = timed.samples.size() + timed.samples.size() / 16 + 1;
@@ -50,7 +50,7 @@ std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant
                                        std::span<Inputs* const> input_sets, const TimingOptions& options,
                                        std::uint64_t seed, const TimingObserver& observer) {
   if (variants.empty()) return {};
-  const auto cache = cache_for(input_sets.front()->spec().shape, device.info());
+  const Cache cache = options.cache.value_or(cache_for(input_sets.front()->spec().shape, device.info()));
   std::mt19937_64 random(seed);
   std::vector<Timed> timed(variants.size());
   std::vector<std::size_t> order(variants.size());
@@ -88,6 +88,7 @@ std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant
   for (Timed& one : timed) {
     summaries.push_back(summarise_samples(std::move(one.samples)));
     summaries.back().converged = one.converged;
+    summaries.back().cache = cache;
   }
   return summaries;
 }

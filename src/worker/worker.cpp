@@ -268,7 +268,7 @@ std::vector<CaseResult> Supervisor::run(const Shape& shape, const std::vector<co
       worker_.reset();  // before its successor: the device may be exclusive
       worker_ = std::make_unique<Worker>(open_, options_, timeout_);
       if (!culprit) throw EnvironmentError(std::string("outside any variant: ") + death.what());
-      CaseResult result = new_case(*culprit, shape, options_.run);
+      CaseResult result = new_case(*culprit, shape, options_.run, device().environment.device);
       result.verdict = death.verdict;
       result.reason = death.reason;
       result.detail = death.what();

@@ -52,10 +52,29 @@ TEST(CommandLine, RunsAllOnTheAutomaticDeviceByDefault) {
 }
 
 TEST(CommandLine, ReadsEveryOption) {
-  const CommandLine line =
-      parse({"--variant", "naive,cudnn_*:tf32", "--shape", "n1c1h3w3k1", "--shape=k2w3h4c1n1", "--device",
-             "cuda:3", "--fill", "wide,exact", "--seed", "7", "--no-check", "--min-time", "0.5",
-             "--max-time=1e1", "--json", "out.json"});
+  const CommandLine line = parse({"--variant",
+                                  "naive,cudnn_*:tf32",
+                                  "--shape",
+                                  "n1c1h3w3k1",
+                                  "--shape=k2w3h4c1n1",
+                                  "--device",
+                                  "cuda:3",
+                                  "--fill",
+                                  "wide,exact",
+                                  "--seed",
+                                  "7",
+                                  "--no-check",
+                                  "--min-time",
+                                  "0.5",
+                                  "--max-time=1e1",
+                                  "--ci-half-width",
+                                  "0.25%",
+                                  "--samples",
+                                  "50",
+                                  "--cache",
+                                  "hot",
+                                  "--json",
+                                  "out.json"});
   EXPECT_THAT(line.run.variants, ElementsAre("naive", "cudnn_*:tf32"));
   EXPECT_THAT(texts(line.run.shapes), ElementsAre("n1c1h3w3k1", "n1c1h4w3k2"));
   EXPECT_EQ(line.device, (DeviceChoice{DeviceChoice::Kind::cuda, 3}));
@@ -64,6 +83,9 @@ TEST(CommandLine, ReadsEveryOption) {
   EXPECT_FALSE(line.run.check);
   EXPECT_EQ(line.run.timing.min_time_s, 0.5);
   EXPECT_EQ(line.run.timing.max_time_s, 10);
+  EXPECT_EQ(line.run.timing.ci_half_width, 0.0025);
+  EXPECT_EQ(line.run.timing.samples, 50);
+  EXPECT_EQ(line.run.timing.cache, Cache::hot);
   EXPECT_EQ(line.report.json, "out.json");
 }
 
@@ -115,6 +137,14 @@ TEST(CommandLine, WinsOverTheConfigFileWhereverThatIsNamed) {
     EXPECT_TRUE(line.run.time);
   }
   std::filesystem::remove(file);
+}
+
+TEST(CommandLine, TakesAMaxTimeBelowTheDefaultMinTime) {
+  const TimingOptions timing = parse({"--max-time", "0.05"}).run.timing;
+  EXPECT_EQ(timing.least_s(), 0.05);
+  EXPECT_EQ(timing.most_s(), 0.05);
+  EXPECT_EQ(parse({"--ci-half-width", "0.01"}).run.timing.ci_half_width, 0.01);
+  EXPECT_EQ(parse({"--cache", "auto"}).run.timing.cache, std::nullopt);
 }
 
 TEST(CommandLine, TakesTolerancesBesideTheStrictRule) {
@@ -210,6 +240,17 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"--timeout", "0"}, "--timeout: got \"0\"; want whole seconds from 1 to 86400"},
         Refused{{"--timeout", "1.5"}, "--timeout: got \"1.5\"; want whole seconds from 1 to 86400"},
         Refused{{"--max-time", "inf"}, "--max-time: got \"inf\"; want seconds, above 0 and at most 86400"},
+        Refused{
+            {"--ci-half-width", "100%"},
+            "--ci-half-width: got \"100%\"; want a share of the median between 0 and 1, as in 0.005 or 0.5%"},
+        Refused{
+            {"--ci-half-width", "%"},
+            "--ci-half-width: got \"%\"; want a share of the median between 0 and 1, as in 0.005 or 0.5%"},
+        Refused{{"--samples", "0"}, "--samples: got \"0\"; want an integer from 1 to 1000000"},
+        Refused{{"--samples", "9.5"}, "--samples: got \"9.5\"; want an integer from 1 to 1000000"},
+        Refused{{"--cache", "warm"}, "--cache: got \"warm\"; want auto, hot or cold"},
+        Refused{{"--min-time", "0.1", "--max-time", "0.05"},
+                "the min time, 0.1 s, is longer than the max time, 0.05 s; want it no longer"},
         Refused{{"--min-time", "3", "--max-time", "2"},
                 "the min time, 3 s, is longer than the max time, 2 s; want it no longer"},
         Refused{
@@ -253,7 +294,8 @@ TEST(HelpText, NamesEveryOptionThatIsParsed) {
   const std::string help = help_text();
   for (const char* const option :
        {"--variant", "--shape", "--config", "--device", "--fill", "--seed", "--[no-]check", "--[no-]time",
-        "--timeout", "--min-time", "--max-time", "--json", "--list", "--version"})
+        "--timeout", "--min-time", "--max-time", "--ci-half-width", "--samples", "--cache", "--json",
+        "--list", "--version"})
     EXPECT_THAT(help, HasSubstr(option));
   for (const char* const heading : {"Usage", "Verbs", "Examples", "Exit codes"})
     EXPECT_THAT(help, HasSubstr(heading));

@@ -75,7 +75,7 @@ TEST_F(LoadConfig, ReadsEveryKey) {
     "seed": 18446744073709551615,
     "check": true, "time": false,
     "timeout_s": 7,
-    "timing": {"min_time_s": 0.25, "max_time_s": 2, "ci_half_width": 0.01, "samples": 30}
+    "timing": {"min_time_s": 0.25, "max_time_s": 2, "ci_half_width": 0.01, "samples": 30, "cache": "cold"}
   })");
   EXPECT_THAT(options.variants, ElementsAre("naive", "cudnn_*:tf32"));
   EXPECT_THAT(texts(options.shapes), ElementsAre("n2c3h4w5k6", "n1c1h3w3k7"));
@@ -88,6 +88,18 @@ TEST_F(LoadConfig, ReadsEveryKey) {
   EXPECT_EQ(options.timing.max_time_s, 2);
   EXPECT_EQ(options.timing.ci_half_width, 0.01);
   EXPECT_EQ(options.timing.samples, 30);
+  EXPECT_EQ(options.timing.cache, Cache::cold);
+}
+
+TEST_F(LoadConfig, LetsADefaultGiveWayToTheTimeThatIsGiven) {
+  const TimingOptions shorter = load(R"({"timing": {"max_time_s": 0.05}})").timing;
+  EXPECT_EQ(shorter.least_s(), 0.05);
+  EXPECT_EQ(shorter.most_s(), 0.05);
+  const TimingOptions longer = load(R"({"timing": {"min_time_s": 10}})").timing;
+  EXPECT_EQ(longer.least_s(), 10);
+  EXPECT_EQ(longer.most_s(), 10);
+  const TimingOptions neither = load(R"({"timing": {"min_time_s": 0.5}})").timing;
+  EXPECT_EQ(neither.most_s(), TimingOptions{}.most_s());
 }
 
 TEST_F(LoadConfig, MultipliesListsWithNSlowestAndKFastest) {

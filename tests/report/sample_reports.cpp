@@ -18,6 +18,7 @@ TimeSummary time_around(double median) {
                    .stddev = median * 0.003,
                    .ci95 = {{median * 0.998, median * 1.002}},
                    .converged = true,
+                   .cache = Cache::hot,
                    .samples = {}};
   for (const double factor : {1.01, 0.995, 1.0, 0.999, 1.002, 1.0}) time.samples.push_back(median * factor);
   return time;
@@ -73,7 +74,7 @@ ReportPlan headline_plan() {
   plan.options.fills = {Fill::kernelbench, Fill::normal};
   plan.options.tolerances = {{.kind = Tolerance::Kind::kernelbench},
                              {.kind = Tolerance::Kind::allclose, .rtol = 1e-4, .atol = 1e-5}};
-  plan.options.timing = {.min_time_s = 0.1, .max_time_s = 5, .ci_half_width = 0.005, .samples = {}};
+  plan.options.timing = {.max_time_s = 5};
   plan.device_reason = "auto: the first CUDA device";
   plan.shape_reason = "default: the headline shape";
   plan.baseline = "cudnn_unfused";
@@ -220,6 +221,7 @@ Report cpu_report() {
   report.plan.options.shapes = {{.n = 1, .c = 16, .h = 34, .w = 34, .k = 32}};
   report.plan.options.seed = std::numeric_limits<std::uint64_t>::max();
   report.plan.options.timing.samples = 2;
+  report.plan.options.timing.cache = Cache::cold;
   report.plan.baseline = "";
   for (const auto& [name, ms] : {std::pair("naive", 41.5), std::pair("onednn_fused", 0.0921)}) {
     CaseResult& result = report.cases.emplace_back(passed_case(name, MathClass::fp32, ms));

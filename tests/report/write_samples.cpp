@@ -26,6 +26,8 @@ void write_invalid(const std::filesystem::path& folder) {
   write("zero_for_null.json", "/cases/0/launch/registers", 0);
   write("failed_without_reason.json", "/cases/0/reason", nullptr);
   write("unknown_word.json", "/cases/0/verdict", "pased");
+  write("key_missing.json", "/plan/timing",
+        {{"min_time_s", 1}, {"max_time_s", 2}, {"ci_half_width", 0.1}, {"samples", nullptr}});
 }
 
 }  // namespace

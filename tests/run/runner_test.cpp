@@ -45,6 +45,7 @@ TEST(Runner, PassesAnHonestVariantOnEveryFillAndTimesIt) {
   for (const FillResult& check : result.checks) EXPECT_EQ(check.verdict, Verdict::passed) << check.detail;
   ASSERT_TRUE(result.time_ms);
   EXPECT_EQ(result.time_ms->samples.size(), 8u);
+  EXPECT_EQ(result.time_ms->cache, Cache::hot) << "the CPU's caches are not emptied unless asked for";
   EXPECT_TRUE(result.prepare_ms);
 }
 
@@ -210,10 +211,26 @@ TEST(Runner, TellsSpeedAgainstTheBaselineOfTheSameClass) {
 }
 
 TEST(Runner, RepeatCommandNamesTheCase) {
-  const CaseResult result = run_one(host_variant("honest"));
+  RunnerOptions options = quick();
+  options.run.timing = {};
+  const Variant honest = host_variant("honest");
+  const CaseResult result = new_case(honest, kShape, options.run, {});
   EXPECT_EQ(result.repeat,
             "convmish-bench --variant honest:fp32 --shape n2c5h9w8k3 --device cpu --seed 42 --fill "
             "kernelbench,normal,positive,wide,exact,special");
+}
+
+TEST(Runner, RepeatCommandCarriesEveryOptionThatIsNotTheDefault) {
+  Variant variant = host_variant("honest");
+  variant.device = DeviceKind::cuda;
+  RunOptions run{.fills = {Fill::normal}, .time = false};
+  run.timing = {
+      .min_time_s = 0.25, .max_time_s = 8, .ci_half_width = 0.001, .samples = 12, .cache = Cache::hot};
+  run.timeout_s = 7;
+  EXPECT_EQ(
+      new_case(variant, kShape, run, {.kind = DeviceKind::cuda, .index = 1}).repeat,
+      "convmish-bench --variant honest:fp32 --shape n2c5h9w8k3 --device cuda:1 --seed 42 --fill normal "
+      "--no-time --timeout 7 --min-time 0.25 --max-time 8 --ci-half-width 0.001 --samples 12 --cache hot");
 }
 
 }  // namespace
