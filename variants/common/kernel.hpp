@@ -15,9 +15,17 @@
 // What the dialect has: threadIdx, blockIdx, __syncthreads, __ldg, __umul64hi, CONVMISH_UNROLL, FloatVector.
 // All shared memory is the one SharedStorage object: on the CPU it is one heap object a block, so that a
 // sanitizer sees an index that leaves it. A kernel may ask for the registers that kMinBlocks blocks a
-// multiprocessor leave (default 1).
+// multiprocessor leave (default 1). A kernel whose bank conflicts `explain` is to count takes the element of
+// its shared arrays as a template parameter, and names its form with recorded elements:
+//
+//   template <template <class, ArrayName> class Element = PlainElement>
+//   struct ScaleKernel {
+//     using Recorded = ScaleKernel<RecordedElement>;
+//     struct SharedStorage { Element<float, "tile"> tile[256]; };
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <string>
 #include <type_traits>
@@ -35,6 +43,7 @@
 #else
 #include "cpu/simt/dialect.hpp"
 #include "cpu/simt/executor.hpp"
+#include "cpu/simt/recorded_element.hpp"
 #define CONVMISH_KERNEL_TARGET on_cpu
 #define CONVMISH_UNROLL
 #endif
@@ -51,6 +60,25 @@ using simt::dim3;
 #endif
 
 struct NoSharedStorage {};
+
+/// What the accesses to a shared array are told by.
+template <std::size_t kSize>
+struct ArrayName {
+  char text[kSize];
+  constexpr ArrayName(const char (&name)[kSize]) { std::copy_n(name, kSize, text); }
+};
+
+/// What a kernel's shared arrays are made of: plain elements, or such that the CPU device records the
+/// accesses to.
+template <class T, ArrayName>
+using PlainElement = T;
+#if defined(__CUDACC__)
+template <class T, ArrayName>
+using RecordedElement = T;
+#else
+template <class T, ArrayName kName>
+using RecordedElement = simt::RecordedElement<T, kName>;
+#endif
 
 /// kWidth floats that are loaded and stored by one instruction, at an address aligned to all of them.
 template <unsigned kWidth>
@@ -121,6 +149,29 @@ void launch_kernel(const Kernel& kernel, dim3 grid, Stream stream) {
 
 #else
 
+/// One thread of the kernel `functor`.
+template <class Kernel>
+void run_thread(const void* functor, void* shared) {
+  (*static_cast<const Kernel*>(functor))(*static_cast<typename Kernel::SharedStorage*>(shared));
+}
+
+/// The same of the kernel's recorded form, which has the very same members; null where there is none. A
+/// kernel without shared memory has nothing to record.
+template <class Kernel>
+constexpr auto recorded_thread() -> void (*)(const void*, void*) {
+  if constexpr (requires { typename Kernel::Recorded; }) {
+    return [](const void* functor, void* shared) {
+      using Recorded = typename Kernel::Recorded;
+      const auto recorded = std::bit_cast<Recorded>(*static_cast<const Kernel*>(functor));
+      recorded(*static_cast<typename Recorded::SharedStorage*>(shared));
+    };
+  } else if constexpr (shared_bytes<Kernel>() == 0) {
+    return run_thread<Kernel>;
+  } else {
+    return nullptr;
+  }
+}
+
 /// Runs the kernel to its end. Throws DeviceError if a GPU would refuse the launch.
 template <class Kernel>
 void launch_kernel(const Kernel& kernel, dim3 grid, Stream) {
@@ -132,9 +183,8 @@ void launch_kernel(const Kernel& kernel, dim3 grid, Stream) {
                             .shared_bytes = shared_bytes<Kernel>(),
                             .shared_alignment = alignof(Storage),
                             .kernel = &kernel,
-                            .run_thread = [](const void* functor, void* shared) {
-                              (*static_cast<const Kernel*>(functor))(*static_cast<Storage*>(shared));
-                            }});
+                            .run_thread = run_thread<Kernel>,
+                            .run_recorded_thread = recorded_thread<Kernel>()});
 }
 
 #endif

@@ -26,8 +26,9 @@ struct TileConfig {
                              // the compiler takes a few more than 64, which costs a block
 };
 
-template <TileConfig kConfig>
+template <TileConfig kConfig, template <class, ArrayName> class Element = PlainElement>
 struct TiledConvolution {
+  using Recorded = TiledConvolution<kConfig, RecordedElement>;
   static constexpr const char* kName = "tiled_convolution";
   static constexpr unsigned kThreadsX = kConfig.threads_x, kThreadsY = kConfig.threads_y;
   static constexpr unsigned kThreads = kThreadsX * kThreadsY;
@@ -40,8 +41,8 @@ struct TiledConvolution {
   static constexpr dim3 kBlock{kThreadsX, kThreadsY};
 
   struct SharedStorage {
-    alignas(16) float taps[kChannels][kTaps];
-    float x[kChannels][kHaloRows][kHaloColumns + kConfig.row_padding];
+    alignas(16) Element<float, "taps"> taps[kChannels][kTaps];
+    Element<float, "x"> x[kChannels][kHaloRows][kHaloColumns + kConfig.row_padding];
   };
 
   Shape shape;

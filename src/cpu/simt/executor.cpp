@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "cpu/simt/access_recorder.hpp"
 #include "cpu/simt/stack_pool.hpp"
 #include "cpu/simt/stack_switch.hpp"
 
@@ -106,6 +107,7 @@ class BlockRunner {
     const SharedMemory shared(launch_.shared_bytes, launch_.shared_alignment);
     shared_ = shared.data();
     blockIdx = unflatten(block, launch_.grid);
+    if (access_recorder != nullptr) access_recorder->begin(launch_, blockIdx, shared_);
     started_ = 0;
     failure_ = nullptr;
     while (started_ < threads_ && !failure_) {
@@ -126,6 +128,7 @@ class BlockRunner {
   }
 
   void wait_at_barrier(const std::source_location& where) {
+    if (access_recorder != nullptr) access_recorder->pass_barrier();
     current_->thread = threadIdx;
     current_->barrier = where;
     void* state = nullptr;
@@ -222,6 +225,16 @@ class BlockRunner {
 
 thread_local BlockRunner* BlockRunner::running_here = nullptr;
 
+/// In its recorded form, on the calling OS thread; of the first launch only.
+void record_middle_block(Launch launch, ThreadOrder order) {
+  if (access_recorder->has_begun() || launch.run_recorded_thread == nullptr) return;
+  launch.run_thread = launch.run_recorded_thread;
+  const dim3 grid = launch.grid;
+  const std::uint64_t row = grid.y / 2 + std::uint64_t{grid.y} * (grid.z / 2);
+  const BorrowedStackPool stacks;
+  BlockRunner(launch, order, *stacks).run(grid.x / 2 + grid.x * row);
+}
+
 }  // namespace
 
 void wait_at_barrier(const std::source_location& where) {
@@ -232,6 +245,7 @@ void launch(const Launch& launch) {
   check_launch(launch);
   const std::uint64_t blocks = std::uint64_t{launch.grid.x} * launch.grid.y * launch.grid.z;
   const ThreadOrder order = thread_order.load();
+  if (access_recorder != nullptr) return record_middle_block(launch, order);
 
   std::atomic<std::uint64_t> next_block{0};
   std::atomic<bool> failed{false};

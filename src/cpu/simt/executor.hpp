@@ -29,6 +29,8 @@ struct Launch {
   std::size_t shared_alignment;
   const void* kernel;                                    // the functor, shared by all threads
   void (*run_thread)(const void* kernel, void* shared);  // one thread, from its start to its end
+  /// The same with every access to shared memory recorded; null for a kernel that has no such form.
+  void (*run_recorded_thread)(const void* kernel, void* shared);
 };
 
 /// Runs all blocks and returns when they have ended. Throws DeviceError where a GPU would refuse the
