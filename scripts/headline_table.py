@@ -10,11 +10,9 @@ import json
 import sys
 from pathlib import Path
 
+from report_page.problem import flops, shape_text
+
 BEGIN, END = "<!-- headline table: begin -->\n", "<!-- headline table: end -->\n"
-
-
-def shape_text(shape: dict) -> str:
-    return "".join(f"{letter}{shape[letter]}" for letter in "nchwk")
 
 
 def table(report: dict) -> str:
@@ -35,13 +33,11 @@ def table(report: dict) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for case in cases:
-        n, c, h, w, k = (case["shape"][letter] for letter in "nchwk")
-        flops = 2 * n * k * (h - 2) * (w - 2) * c * 9
         median = case["time_ms"]["median"]
         error = case["checks"][0]["error"]["max_abs"]
         lines.append(
             f"| `{case['variant']}` | {case['math_class']} | {case['layout']} | {median:.3f} "
-            f"| {flops / median / 1e9:.1f} | {case['percent_of_floor']:.0f} % | {error:.1e} | {case['speedup']:.2f}x |"
+            f"| {flops(case['shape']) / median / 1e9:.1f} | {case['percent_of_floor']:.0f} % | {error:.1e} | {case['speedup']:.2f}x |"
         )
     return "\n".join(lines) + "\n"
 

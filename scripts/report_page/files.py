@@ -1,0 +1,33 @@
+"""Output files that are either whole or not there."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from .model import InputError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """A file to write to, which takes the place of `path` at the end; refused at once where it could not."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"cannot write {path}: it is not a file")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                yield file
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder {path}: {error.strerror}") from error

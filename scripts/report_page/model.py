@@ -1,0 +1,206 @@
+"""Reports as rows to plot and to list. Reads schema 1.x; the names are those of configs/schema/report.schema.json."""
+
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .problem import flops, least_bytes, shape_text
+
+TOOL = "convmish-bench"
+SCHEMA_MAJOR = "1"
+NOT_RIGHT = ("failed", "mistrusted", "crashed", "timed_out")
+ERROR_FIGURES = ("relative_frobenius", "worst_ratio", "max_abs", "max_rel")
+
+Row = dict[str, Any]
+
+
+class InputError(Exception):
+    """One line for the user: what is wrong, and where."""
+
+
+@dataclass
+class Source:
+    """One report. `label` tells it from the others on the page."""
+
+    path: Path
+    device: str
+    revision: str
+    facts: list[tuple[str, str]]  # of the environment, as far as they are known
+    verdicts: Counter
+    timed: list[Row]  # one row for each case that passed and was timed
+    failures: list[Row]
+    skipped: list[Row]
+    label: str = ""
+
+
+def read_all(paths: list[Path]) -> list[Source]:
+    sources = [read(path) for path in paths]
+    label(sources)
+    mark_leaders([row for source in sources for row in source.timed])
+    return sources
+
+
+def read(path: Path) -> Source:
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except ValueError as error:  # not UTF-8, or not JSON
+        raise InputError(f"{path}: not JSON: {error}") from error
+    place = ""  # JSON pointer
+    try:
+        if report["tool"]["name"] != TOOL:
+            raise InputError(f"{path}: /tool/name is {report['tool']['name']!r}; want a report of {TOOL}")
+        if report["schema_version"].split(".")[0] != SCHEMA_MAJOR:
+            raise InputError(
+                f"{path}: /schema_version is {report['schema_version']!r}; this script reads {SCHEMA_MAJOR}.x"
+            )
+        environment = report["environment"]
+        source = Source(
+            path,
+            device=environment["device"]["name"] or environment["device"]["kind"],
+            revision=report["tool"]["git_revision"],
+            facts=facts(environment, path),
+            verdicts=Counter(),
+            timed=[],
+            failures=[],
+            skipped=[],
+        )
+        for index, case in enumerate(report["cases"]):
+            place = f" /cases/{index}:"
+            add(source, case)
+    except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError) as error:
+        what = f"no key {error}" if isinstance(error, KeyError) else error
+        raise InputError(f"{path}:{place} not what {TOOL} --json writes: {what}") from error
+    return source
+
+
+def facts(environment: dict, path: Path) -> list[tuple[str, str]]:
+    known = {
+        "device": environment["device"]["name"],
+        "driver": environment["driver"],
+        "CUDA": environment["cuda_runtime"],
+        "cuDNN": environment["cudnn"],
+        "oneDNN": environment["onednn"],
+        "host CPU": environment["host_cpu"],
+        "system": environment["operating_system"],
+        "compiler": environment["compiler"],
+        "CUDA compiler": environment["cuda_compiler"],
+        "build": environment["build_type"],
+        "started": environment["started_at"],
+        "file": path.name,
+        "command": environment["command_line"],
+    }
+    return [(term, text) for term, text in known.items() if text]
+
+
+def add(source: Source, case: dict) -> None:
+    verdict = case["verdict"]
+    # A case that was timed without a check is no evidence of being right.
+    source.verdicts["unchecked" if verdict == "passed" and not case["checks"] else verdict] += 1
+    if verdict == "passed" and case["time_ms"]:
+        source.timed.append(timed_row(case))
+    elif verdict in NOT_RIGHT:
+        source.failures.append(failure_row(case))
+    elif verdict == "skipped":
+        source.skipped.append({"name": case_name(case), "reason": case["detail"] or case["reason"]})
+
+
+def case_name(case: dict) -> str:
+    """Variant and class, and the layout where it is not that of the tensors as they come."""
+    return f"{case['variant']} {case['math_class']}" + (" nhwc" if case["layout"] == "nhwc" else "")
+
+
+def finite(value: Any) -> float | None:
+    """A report's number; none where it is null, "nan" or "inf"."""
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def timed_row(case: dict) -> Row:
+    """One case as the figures use it. Milliseconds, TFLOP/s (1e12) and GB/s (1e9)."""
+    shape, time = case["shape"], case["time_ms"]
+    median = time["median"]
+    low, high = time["ci95"] or (None, None)
+    return {
+        "name": case_name(case),
+        "variant": case["variant"],
+        "class": case["math_class"],
+        "emulated": case["emulated"],
+        "shape": shape_text(shape),
+        **shape,
+        "pixels": shape["h"] * shape["w"],
+        "gflop": flops(shape) / 1e9,
+        "intensity": flops(shape) / least_bytes(shape),
+        "median": median,
+        "low": low,
+        "high": high,
+        "interval": f"{low:.7g} to {high:.7g}" if low is not None else "too few launches",
+        "spread": f"±{50 * (high - low) / median:.2g} %" if low is not None else "",
+        "p5": time["p5"],
+        "p95": time["p95"],
+        "start": min(time["p5"], low or median),  # what is drawn of it
+        "end": max(time["p95"], high or median),
+        "tflops": flops(shape) / median / 1e9,
+        "gbps": least_bytes(shape) / median / 1e6,
+        "floor": case["floor_ms"],
+        "ceiling": case["binding_ceiling"],
+        "percent": case["percent_of_floor"],
+        "speedup": case["speedup"],
+        "converged": time["converged"],
+        "cache": time.get("cache"),  # since schema 1.2
+        "launches": len(time["samples"]),
+        # float32 on the device's clock: seven digits are all there are.
+        "samples": [float(f"{sample:.7g}") for sample in time["samples"]],
+        "checks": [
+            {"fill": check["fill"], **{figure: finite(check["error"][figure]) for figure in ERROR_FIGURES}}
+            for check in case["checks"]
+            if check["error"]
+        ],
+    }
+
+
+def failure_row(case: dict) -> Row:
+    """A case that is not right: the detail says where, forensics which known mistake gives the same."""
+    lines = [case["detail"] or case["reason"]]
+    for check in case["checks"]:
+        if check["forensics"] and check["forensics"]["matches"]:
+            outputs = "outputs" if check["forensics"]["matches_everywhere"] else "wrong outputs"
+            lines.append(f"fill {check['fill']}: {' or '.join(check['forensics']['matches'])} gives the same {outputs}")
+    return {
+        "verdict": case["verdict"],
+        "name": case_name(case),
+        "shape": shape_text(case["shape"]),
+        "lines": lines,
+        "repeat": case["repeat"],
+    }
+
+
+def label(sources: list[Source]) -> None:
+    """Device and revision; the file too where they do not tell the reports apart."""
+    candidates = (
+        lambda source: f"{source.device} @ {source.revision}",
+        lambda source: f"{source.device} @ {source.revision}, {source.path.name}",
+        lambda source: f"{source.device} @ {source.revision}, {source.path}",
+    )
+    for candidate in candidates:
+        labels = [candidate(source) for source in sources]
+        if len(set(labels)) == len(labels):
+            break
+    else:
+        raise InputError("a report is given twice; name each file once")
+    for source, text in zip(sources, labels, strict=True):
+        source.label = text
+        for row in source.timed:
+            row["source"] = text
+
+
+def mark_leaders(rows: list[Row]) -> None:
+    """The fastest of each class and shape: the ones that a crowded figure names."""
+    seen = set()
+    for row in sorted(rows, key=lambda row: row["median"]):
+        key = (row["shape"], row["class"], row["emulated"])
+        row["leader"] = key not in seen
+        seen.add(key)
