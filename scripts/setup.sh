@@ -3,6 +3,7 @@
 #
 #   ./scripts/setup.sh            installs what is missing and says what is there
 #   ./scripts/setup.sh --quiet    says only what it does, and does not retry within an hour what failed
+#   ./scripts/setup.sh --tests    also installs what the tests alone need: a browser
 #
 # System packages come from apt (as root or by sudo); Python packages and the cudnn-frontend headers from
 # PyPI, into .deps/. A compiler, CMake, Ninja, Boost.Context and GoogleTest are required, and setup stops
@@ -14,12 +15,14 @@ source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 cudnn_frontend=nvidia-cudnn-frontend==1.32.0
 least_cmake=3.25
 
-quiet=no
-case ${1-} in
-  '') ;;
-  --quiet) quiet=yes ;;
-  *) echo "setup.sh: unknown option \"$1\"; the only one is --quiet" >&2; exit 3 ;;
-esac
+quiet=no tests=no
+for option in "$@"; do
+  case $option in
+    --quiet) quiet=yes ;;
+    --tests) tests=yes ;;
+    *) echo "setup.sh: unknown option \"$option\"; there are --quiet and --tests" >&2; exit 3 ;;
+  esac
+done
 
 mkdir -p "$deps"
 failed=$deps/failed  # what could not be installed, one a line; its age says when that was tried
@@ -52,6 +55,7 @@ missing_packages() {
     has_header nlohmann/json_fwd.hpp || echo nlohmann-json3-dev
     has_header cxxopts.hpp || echo libcxxopts-dev
     has_header dnnl_version.h || echo libdnnl-dev
+    [ $tests = no ] || command -v chromium >/dev/null || echo chromium  # opens the report page
   fi
 }
 

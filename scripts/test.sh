@@ -35,7 +35,7 @@ test_preset() {
   failed=$((failed + tests - passes - skips))
 }
 
-"$root/scripts/setup.sh" --quiet
+"$root/scripts/setup.sh" --quiet --tests
 test_preset release
 test_preset host-asan
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -1,0 +1,326 @@
+"""Runs scripts/report.py as a user does, and opens what it makes in headless Chromium.
+
+Usage: report_page_test.py SAMPLES CLASS, where SAMPLES is the folder that write_report_samples has filled.
+Exit code 77: skipped, for want of a Python package or of Chromium.
+"""
+
+import copy
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+from browser import Browser, executable
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADLINE = ROOT / "results" / "h200" / "headline.json"
+SKIPPED = 77
+LACKS_PACKAGES = 4
+
+
+def report_py(*arguments: object) -> subprocess.CompletedProcess:
+    command = [sys.executable, ROOT / "scripts" / "report.py", *map(str, arguments)]
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if completed.returncode == LACKS_PACKAGES:
+        raise unittest.SkipTest(completed.stderr.strip())
+    return completed
+
+
+def make(*arguments: object) -> None:
+    """Runs the script, which must have nothing to say."""
+    completed = report_py(*arguments)
+    if (completed.returncode, completed.stdout, completed.stderr) != (0, "", ""):
+        raise AssertionError(f"report.py: exit code {completed.returncode}\n{completed.stdout}{completed.stderr}")
+
+
+def sample(name: str) -> Path:
+    return SAMPLES / f"{name}.json"
+
+
+def read(path: Path) -> dict:
+    return json.loads(path.read_text())
+
+
+class InFolder(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls) -> None:
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+
+    def write(self, name: str, content: object) -> Path:
+        path = self.folder / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+
+class BadInput(InFolder):
+    """One line on stderr, exit code 3, and nothing left behind."""
+
+    def assert_refused(self, line: str, *arguments: object) -> None:
+        before = sorted(self.folder.iterdir())
+        completed = report_py(*arguments)
+        self.assertRegex(completed.stderr, rf"\Areport\.py: [^\n]*{line}[^\n]*\n\Z")
+        self.assertEqual(completed.stdout, "")
+        self.assertEqual(completed.returncode, 3)
+        self.assertEqual(sorted(self.folder.iterdir()), before)
+
+    def assert_report_refused(self, line: str, content: object) -> None:
+        output = self.write("report.html", "the page of before")
+        self.assert_refused(rf"bad\.json: ?{line}", self.write("bad.json", content), "-o", output)
+        self.assertEqual(output.read_text(), "the page of before")
+
+    def test_unreadable_file(self) -> None:
+        self.assert_refused(
+            r"none\.json: cannot be read: No such file", self.folder / "none.json", "-o", self.folder / "a.html"
+        )
+
+    def test_not_json(self) -> None:
+        self.assert_report_refused(r"not JSON: .* line 2 column 1", '{"cases": [],\n')
+
+    def test_other_json(self) -> None:
+        self.assert_report_refused("not what convmish-bench --json writes: no key 'tool'", {})
+        self.assert_report_refused("not what convmish-bench --json writes: ", [1])
+
+    def test_report_of_another_tool(self) -> None:
+        self.assert_report_refused(
+            r"/tool/name is 'other'; want a report of convmish-bench", {"tool": {"name": "other"}}
+        )
+
+    def test_other_schema(self) -> None:
+        self.assert_report_refused(
+            r"/schema_version is '2\.0'; this script reads 1\.x", read(sample("gpu")) | {"schema_version": "2.0"}
+        )
+
+    def test_case_that_lacks_a_key(self) -> None:
+        report = read(sample("gpu"))
+        del report["cases"][2]["shape"]
+        self.assert_report_refused("/cases/2: not what .* writes: no key 'shape'", report)
+
+    def test_same_report_twice(self) -> None:
+        self.assert_refused("given twice", sample("gpu"), sample("gpu"), "-o", self.folder / "a.html")
+
+    def test_output_that_cannot_be_written(self) -> None:
+        self.assert_refused(
+            "none/a.html: No such file or directory", sample("small"), "-o", self.folder / "none" / "a.html"
+        )
+        self.assert_refused("it is not a file", sample("small"), "-o", self.folder)
+        file = self.write("file", "")
+        self.assert_refused("cannot make the folder .*file: File exists", sample("small"), "--svg", file)
+
+    def test_command_line(self) -> None:
+        self.assert_refused("nothing to make: give -o FILE, --svg DIR or both", sample("gpu"))
+        self.assert_refused("required: report", "-o", self.folder / "a.html")
+
+
+class Svg(InFolder):
+    def test_each_figure_is_a_file(self) -> None:
+        make(HEADLINE, "--svg", self.folder / "figures")
+        files = sorted((self.folder / "figures").iterdir())
+        names = [f"measured-{name}.svg" for name in ("accuracy", "roofline", "samples", "time-n64c64h256w256k128")]
+        self.assertEqual([file.name for file in files], names)
+        timed = sum(case["time_ms"] is not None for case in read(HEADLINE)["cases"])
+        for file in files:
+            symbols = [
+                group for group in xml.parse(file).iter() if group.get("class", "").startswith("mark-symbol role-mark")
+            ]
+            self.assertGreaterEqual(sum(map(len, symbols)), timed, file.name)
+
+
+class InBrowser(InFolder):
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        if not executable():
+            raise unittest.SkipTest("Chromium is not installed; ./scripts/setup.sh --tests installs it")
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def page_of(self, *reports: Path) -> Path:
+        page = self.folder / f"{'-'.join(report.stem for report in reports)}.html"
+        if not page.exists():
+            make(*reports, "-o", page)
+        return page
+
+    def open(self, page: Path, **options: object) -> None:
+        """Opens a page, whose every plot must be drawn, without a word on the console or a request to anywhere."""
+        self.browser.open(page, **options)
+        self.assertEqual(self.browser.console, [])
+        self.assertEqual(self.browser.requests, [page.resolve().as_uri()])
+        for plot in self.plots():
+            self.assertGreater(self.symbols(plot), 0, plot)
+
+    def plots(self) -> list[str]:
+        return self.browser.evaluate("[...document.querySelectorAll('.plot')].map(plot => plot.id)")
+
+    def symbols(self, plot: str) -> int:
+        """Points of a plot, without those of its legends."""
+        return self.browser.evaluate(
+            f"document.getElementById('{plot}').querySelectorAll('.mark-symbol.role-mark > path').length"
+        )
+
+    def tooltip(self, plot: str) -> str:
+        """Of a plot's first point."""
+        self.browser.hover(f"#{plot} .mark-symbol.role-mark > path")
+        return self.text("#vg-tooltip-element")
+
+    def text(self, selector: str = "body") -> str:
+        return self.browser.evaluate(f"document.querySelector('{selector}').textContent")
+
+
+class Page(InBrowser):
+    def test_measured_report(self) -> None:
+        report = read(HEADLINE)
+        timed = len([case for case in report["cases"] if case["time_ms"]])
+        self.open(self.page_of(HEADLINE))
+        time = "measured-time-n64c64h256w256k128"
+        self.assertEqual(self.plots(), [time, "measured-samples", "measured-roofline", "measured-accuracy"])
+        for plot in (time, "measured-roofline", "measured-accuracy"):
+            self.assertEqual(self.symbols(plot), timed, plot)
+        fastest = min(report["cases"], key=lambda case: case["time_ms"]["median"])
+        self.assertEqual(self.symbols("measured-samples"), len(fastest["time_ms"]["samples"]))
+        self.assertIn(report["environment"]["device"]["name"], self.text(".source"))
+        self.assertIn(f"{timed} passed", self.text(".verdicts"))
+        # The rates that the floors of the report hold, and no others.
+        self.assertIn("DRAM 4.243 TB/s", self.text("#measured-roofline"))
+        self.assertIn("FFMA 62.94 TFLOP/s", self.text("#measured-roofline"))
+        self.assertNotIn("tensor", self.text("#measured-roofline"))
+        told = self.tooltip(time)
+        self.assertIn(f"{fastest['time_ms']['median']:.7g}", told)
+        self.assertIn(fastest["variant"], told)
+        self.assertNotIn("cache", told, "what a report of schema 1.1 does not hold")
+
+    def test_narrow_and_dark(self) -> None:
+        page = self.page_of(sample("gpu"))
+        self.open(page, width=400, scheme="dark")
+        self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 400)
+        ink = self.browser.evaluate("getComputedStyle(document.body).color")
+        label = "getComputedStyle(document.querySelector('.role-axis-label text')).fill"
+        self.assertEqual(self.browser.evaluate(label), ink)
+
+    def test_every_verdict(self) -> None:
+        self.open(self.page_of(sample("gpu")))
+        counts = self.text(".verdicts").strip().split("\n")
+        self.assertEqual(counts, ["9 passed", "1 failed", "1 mistrusted", "1 crashed", "1 timed out", "1 skipped"])
+        failures = self.browser.evaluate(
+            "[...document.querySelectorAll('article')].map(article => article.textContent)"
+        )
+        wrong = [case for case in read(sample("gpu"))["cases"] if case["verdict"] not in ("passed", "skipped")]
+        self.assertEqual(len(failures), len(wrong))
+        for case, told in zip(wrong, failures, strict=True):
+            self.assertIn(case["detail"], told)
+            self.assertIn(case["repeat"], told)
+        self.assertIn("fill normal: bias left out gives the same outputs", failures[0])
+        self.assertIn("needs 9200000000 bytes of device memory", self.text("#skipped"))
+
+    def test_nothing_timed(self) -> None:
+        self.open(self.page_of(sample("untimed")))
+        self.assertEqual(self.plots(), [])
+        self.assertIn("No case that passed was timed", self.text())
+        self.assertIn("1 unchecked", self.text(".verdicts"))
+
+    def test_emulated_times_are_apart(self) -> None:
+        self.open(self.page_of(sample("cpu"), sample("gpu")))
+        self.assertNotIn("emulated-roofline", self.plots())
+        self.assertEqual(self.symbols("emulated-time-n1c16h34w34k32"), 1)
+        self.assertEqual(self.symbols("measured-time-n1c16h34w34k32"), 1)
+        self.assertIn("say nothing of a GPU", self.text("#emulated"))
+
+    def test_reports_are_told_apart(self) -> None:
+        other = self.write("other.json", read(HEADLINE))
+        self.open(self.page_of(HEADLINE, other, sample("gpu")))
+        headings = self.browser.evaluate(
+            "[...document.querySelectorAll('.source h2')].map(heading => heading.textContent)"
+        )
+        self.assertEqual(len(set(headings)), 3)
+        self.assertIn("other.json", headings[1])
+        timed = len([case for case in read(HEADLINE)["cases"] if case["time_ms"]])
+        self.assertEqual(self.symbols("measured-roofline"), 2 * timed + 9)
+
+    def test_text_is_escaped(self) -> None:
+        report = read(sample("gpu"))
+        evil = "</script><script>console.log('run')</script><b>&amp;"
+        report["environment"]["device"]["name"] = evil
+        for case in report["cases"]:
+            case["variant"] = case["detail"] = evil
+        self.open(self.page_of(self.write("evil.json", report)))
+        self.assertIn(evil, self.text("article"))
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('b').length"), 0)
+
+    def test_choices_redraw(self) -> None:
+        self.open(self.page_of(HEADLINE))
+        figure = "document.querySelector('#measured-accuracy')"
+        before = self.text("#measured-accuracy svg")
+        self.browser.evaluate(
+            f"(() => {{ const select = {figure}.querySelector('select');"
+            " select.value = 'max_abs'; select.dispatchEvent(new Event('change')); })()"
+        )
+        self.browser.evaluate("new Promise(requestAnimationFrame)")
+        self.assertNotEqual(self.text("#measured-accuracy svg"), before)
+
+
+class Sweep(InBrowser):
+    """A thousand cases of a hundred launches each: 100 shapes, 10 variants."""
+
+    LIMIT_MS = 3000
+
+    def sweep(self) -> dict:
+        """Times grow with the work, floors are those of one device."""
+        report = read(HEADLINE)
+        report["cases"] = []
+        templates = [case for case in read(HEADLINE)["cases"] if case["time_ms"]][:10]
+        for n in (1, 4, 16, 64, 256):
+            for c in (16, 32, 64, 128, 256):
+                for side in (16, 64, 128, 256):
+                    shape = {"n": n, "c": c, "h": side, "w": side, "k": 128}
+                    work = n * c * (side - 2) ** 2 / (64 * 64 * 254**2)
+                    report["cases"] += [self.scaled(case, shape, work) for case in templates]
+        return report
+
+    def scaled(self, template: dict, shape: dict, work: float) -> dict:
+        case = copy.deepcopy(template)
+        time = case["time_ms"]
+        median = time["median"] * work + 0.004
+        factor = median / time["median"]
+        for figure in ("median", "min", "p5", "p95", "mean", "stddev"):
+            time[figure] *= factor
+        time["ci95"] = [bound * factor for bound in time["ci95"]]
+        time["samples"] = [median * (1 + (launch * 37 % 100 - 50) / 5000) for launch in range(100)]
+        case |= {"shape": shape, "floor_ms": None, "binding_ceiling": None, "percent_of_floor": None}
+        return case
+
+    def test_is_quick_and_follows_the_shape(self) -> None:
+        report = self.sweep()
+        self.assertEqual(len(report["cases"]), 1000)
+        page = self.page_of(self.write("sweep.json", report))
+        taken = []
+        for _ in range(2):  # another process may hold this machine
+            self.open(page)
+            taken.append(self.browser.evaluate("window.drawn"))
+        self.assertLess(min(taken), self.LIMIT_MS, taken)
+
+        names = ("time", "samples", "accuracy", "batch", "channels", "size", "work")  # k does not vary
+        self.assertEqual(self.plots(), [f"measured-{name}" for name in names])
+        self.assertEqual(self.symbols("measured-work"), 1000)
+        self.assertEqual(self.symbols("measured-batch"), 5 * 10)
+        self.assertEqual(self.symbols("measured-size"), 4 * 10)
+        before = self.text("#measured-time svg")
+        self.browser.evaluate(
+            "(() => { const select = document.querySelector('[data-group]');"
+            " select.value = 'n4c32h64w64k128'; select.dispatchEvent(new Event('change')); })()"
+        )
+        self.browser.evaluate("new Promise(requestAnimationFrame)")
+        self.assertNotEqual(self.text("#measured-time svg"), before)
+        self.assertEqual(self.symbols("measured-time"), 10)
+        self.assertEqual(self.browser.console, [])
+
+
+if __name__ == "__main__":
+    SAMPLES = Path(sys.argv.pop(1))
+    result = unittest.main(exit=False).result
+    for _, reason in result.skipped:
+        print(f"skipped: {reason}")
+    sys.exit(SKIPPED if result.skipped and result.wasSuccessful() else not result.wasSuccessful())
