@@ -53,8 +53,7 @@ void Inputs::restore() {
 }
 
 void Inputs::change_element(std::uint64_t random) {
-  if (changed_element_)
-    write_x(changed_element_->index, draw(spec_, Tensor::x, changed_element_->index));
+  if (changed_element_) write_x(changed_element_->index, draw(spec_, Tensor::x, changed_element_->index));
   const Shape& s = spec_.shape;
   const auto pick = [&random](std::int64_t count) {
     const auto picked = static_cast<std::int64_t>(random % static_cast<std::uint64_t>(count));
@@ -64,7 +63,8 @@ void Inputs::change_element(std::uint64_t random) {
   const std::int64_t column = 1 + pick(s.q()), row = 1 + pick(s.p()), plane = pick(s.n * s.c);
   const float drawn = spec_.fill == Fill::wide ? 0x1p20f : 1;  // about the largest
   const auto products = static_cast<std::uint64_t>(s.c * kTaps);
-  changed_element_ = {(plane * s.h + row) * s.w + column, drawn * static_cast<float>(std::bit_ceil(products))};
+  changed_element_ = {(plane * s.h + row) * s.w + column,
+                      drawn * static_cast<float>(std::bit_ceil(products))};
   write_x(changed_element_->index, changed_element_->value);
 }
 

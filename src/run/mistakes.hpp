@@ -27,7 +27,8 @@ struct Operands {
 /// Draws operands anew: on the host, output by output, for shapes of any size.
 class OperandSource {
  public:
-  OperandSource(const FillSpec& x, const std::optional<ChangedElement>& changed_element, const FillSpec& weights)
+  OperandSource(const FillSpec& x, const std::optional<ChangedElement>& changed_element,
+                const FillSpec& weights)
       : x_(x), changed_element_(changed_element), weights_(weights) {}
 
   const Shape& shape() const { return x_.shape; }
@@ -39,7 +40,8 @@ class OperandSource {
   std::uint64_t seed() const { return x_.seed; }
 
  private:
-  static std::vector<float> x_window(const FillSpec& spec, const std::optional<ChangedElement>& changed_element,
+  static std::vector<float> x_window(const FillSpec& spec,
+                                     const std::optional<ChangedElement>& changed_element,
                                      const Chunk::At& at);
 
   FillSpec x_;

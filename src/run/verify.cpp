@@ -114,8 +114,8 @@ FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs&
   FillResult result{.fill = spec.fill, .seed = spec.seed, .batch = spec.shape.n};
   result.error = device.compare(comparison, samples);
   if (result.error.wrong > 0) {
-    result.forensics = investigate(
-        device, {comparison, result.error, spec, inputs.changed_element(), weights.spec(), output.poison_word()});
+    result.forensics = investigate(device, {comparison, result.error, spec, inputs.changed_element(),
+                                            weights.spec(), output.poison_word()});
     fail(result, reason::outside_tolerance,
          describe_wrong(result.error, describe(*result.forensics, spec.shape)));
   } else {
