@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 
 #include "cli/commands.hpp"
 #include "cli/open_device.hpp"
@@ -116,9 +117,19 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
   ProgressLine progress;
   try {
     for (const Shape& shape : options.run.shapes) {
-      const auto results = supervisor.run(shape, variants, [&](const Variant& variant, const Step& step) {
-        progress.show(variant, shape, step);
-      });
+      std::optional<Report> unsaved;
+      const RunObserver observer{.step =
+                                     [&](const Variant& variant, const Step& step) {
+                                       progress.show(variant, shape, step);
+                                       if (unsaved && files.update(*unsaved)) unsaved.reset();
+                                     },
+                                 .so_far =
+                                     [&](const std::vector<CaseResult>& results) {
+                                       unsaved = report;
+                                       unsaved->cases.insert(unsaved->cases.end(), results.begin(),
+                                                             results.end());
+                                     }};
+      const auto results = supervisor.run(shape, variants, observer);
       progress.clear();
       fmt::print(out, "\n{}", shape_table(results, device, options.baseline, style));
       std::fflush(out);

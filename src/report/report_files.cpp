@@ -14,11 +14,12 @@ ReportFiles::ReportFiles(const ReportPaths& paths) {
   }
 }
 
-void ReportFiles::update(const Report& report) {
-  if (std::chrono::steady_clock::now() - written_ < std::chrono::seconds(1)) return;
+bool ReportFiles::update(const Report& report) {
+  if (std::chrono::steady_clock::now() - written_ < std::chrono::seconds(1)) return false;
   for (const File& file : files_)
     if (file.replaceable) write_file(file.path, file.render(report));
   written_ = std::chrono::steady_clock::now();
+  return true;
 }
 
 void ReportFiles::finish(const Report& report) {

@@ -24,8 +24,9 @@ class ReportFiles {
   /// Throws InputError where one cannot be written; changes nothing yet.
   explicit ReportFiles(const ReportPaths& paths);
 
-  /// Writes what can be replaced, unless it has just been written: a long sweep's report is long.
-  void update(const Report& report);
+  /// Writes what can be replaced, unless it has just been written: a long sweep's report is long. Whether it
+  /// did.
+  bool update(const Report& report);
   /// Writes all. Once: nothing may follow in a pipe.
   void finish(const Report& report);
 

@@ -18,6 +18,7 @@ inline constexpr std::string_view unavailable = "unavailable_here";
 inline constexpr std::string_view unsupported = "unsupported";
 inline constexpr std::string_view out_of_memory = "out_of_memory";
 inline constexpr std::string_view not_applicable = "not_applicable";  // of one fill
+inline constexpr std::string_view interrupted = "interrupted";        // the run ended before the case did
 // crashed
 inline constexpr std::string_view device_error = "device_error";
 inline constexpr std::string_view exception = "exception";

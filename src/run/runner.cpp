@@ -80,8 +80,8 @@ using Purpose = PreparedVariant::Purpose;
 class ShapeRun {
  public:
   ShapeRun(Device& device, const std::vector<const Variant*>& variants, const Shape& shape,
-           const RunnerOptions& options, const Progress& progress)
-      : device_(device), variants_(variants), shape_(shape), options_(options), progress_(progress) {
+           const RunnerOptions& options, const RunObserver& observer)
+      : device_(device), variants_(variants), shape_(shape), options_(options), observer_(observer) {
     for (const Variant* variant : variants) {
       results_.push_back(new_case(*variant, shape, options.run, device.info()));
       if (const auto reason = why_unavailable(*variant, device.info()))
@@ -91,7 +91,10 @@ class ShapeRun {
 
   std::vector<CaseResult> run() {
     if (options_.run.check) {
-      for (const Fill fill : options_.run.fills) check_fill(fill);
+      for (const Fill fill : options_.run.fills) {
+        check_fill(fill);
+        if (observer_.so_far) observer_.so_far(unfinished_results());
+      }
       for (CaseResult& result : results_) settle(result);
     }
     if (asks_for(Tolerance::Kind::kernelbench)) check_kernelbench();
@@ -100,6 +103,18 @@ class ShapeRun {
   }
 
  private:
+  void tell(const Variant& variant, const Step& step) {
+    if (observer_.step) observer_.step(variant, step);
+  }
+
+  std::vector<CaseResult> unfinished_results() const {
+    std::vector<CaseResult> results = results_;
+    for (CaseResult& result : results)
+      if (result.verdict == Verdict::passed)
+        set_verdict(result, Verdict::skipped, reason::interrupted, "the run ended before this case did");
+    return results;
+  }
+
   template <class Step>
   void for_each_running(Step step) {
     for (std::size_t i = 0; i < variants_.size(); ++i)
@@ -114,7 +129,7 @@ class ShapeRun {
     // The reference is the same for all variants: the first comparison's is looked at.
     std::vector<ReferencePoint> samples = sample_outputs(shape, options_.run.seed);
     for_each_running([&](const Variant& variant, CaseResult& result) {
-      progress_(variant, {Step::Kind::check, fill});
+      tell(variant, {Step::Kind::check, fill});
       if (!inputs) inputs.emplace(device_, fill, options_.run.seed, shape);
       if (!output) output.emplace(device_, shape);
       const auto renew = [&] {  // what one variant damaged is not to be blamed on the next
@@ -148,7 +163,7 @@ class ShapeRun {
     shape.n = check_batch(shape_, /*first=*/false);
     std::optional<SharedOutput> output;
     for_each_running([&](const Variant& variant, CaseResult& result) {
-      progress_(variant, {Step::Kind::check, Fill::kernelbench});
+      tell(variant, {Step::Kind::check, Fill::kernelbench});
       Inputs inputs(device_, Fill::kernelbench, options_.run.seed, shape);  // anew: their x is redrawn
       if (!output) output.emplace(device_, shape);
       PreparedVariant prepared(device_, variant, inputs, *output, Purpose::check_only);
@@ -181,7 +196,7 @@ class ShapeRun {
     std::vector<CaseResult*> timed;
     for_each_running([&](const Variant& variant, CaseResult& result) {
       if (result.verdict != Verdict::passed) return;  // the time of a wrong result means nothing
-      progress_(variant, {Step::Kind::prepare});
+      tell(variant, {Step::Kind::prepare});
       if (!output) output.emplace(device_, shape_);
       auto one = std::make_unique<PreparedVariant>(device_, variant, inputs, *output, Purpose::timing);
       other_inputs.x(variant.layout);
@@ -199,7 +214,7 @@ class ShapeRun {
     std::vector<PreparedVariant*> running;
     for (const auto& one : prepared) running.push_back(one.get());
     const TimingObserver observer{
-        .before_launch = [&](std::size_t i) { progress_(running[i]->variant(), {Step::Kind::time}); },
+        .before_launch = [&](std::size_t i) { tell(running[i]->variant(), {Step::Kind::time}); },
         .after_launch =
             [&](std::size_t i, std::size_t set, bool last) {
               if (options_.run.check) check.after_launch(i, set, last);
@@ -229,7 +244,7 @@ class ShapeRun {
       for (std::size_t i = 0; i < running.size(); ++i) {
         if (timed[i]->verdict != Verdict::passed) continue;
         guarded(device_, *timed[i], [&] {
-          progress_(running[i]->variant(), {Step::Kind::check_after_timing});
+          tell(running[i]->variant(), {Step::Kind::check_after_timing});
           if (const auto found = check.verdict(i))
             set_verdict(*timed[i], Verdict::failed, reason::wrong_when_timed, *found);
         });
@@ -257,7 +272,7 @@ class ShapeRun {
   const std::vector<const Variant*>& variants_;
   Shape shape_;
   const RunnerOptions& options_;
-  const Progress& progress_;
+  const RunObserver& observer_;
   std::vector<CaseResult> results_;
 };
 
@@ -265,8 +280,8 @@ class ShapeRun {
 
 std::vector<CaseResult> run_shape(Device& device, const std::vector<const Variant*>& variants,
                                   const Shape& shape, const RunnerOptions& options,
-                                  const Progress& progress) {
-  return ShapeRun(device, variants, shape, options, progress).run();
+                                  const RunObserver& observer) {
+  return ShapeRun(device, variants, shape, options, observer).run();
 }
 
 CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions& run,

@@ -18,14 +18,21 @@ struct RunnerOptions {
   std::string baseline;  // name of the variant that `speedup` is told against
 };
 
-/// Told before each step that may take long or fail.
-using Progress = std::function<void(const Variant&, const Step&)>;
+/// Who wants to know of a run while it goes on; either may be left out.
+struct RunObserver {
+  /// Before each step that may take long or fail.
+  std::function<void(const Variant&, const Step&)> step{};
+  /// The shape's results as they stand after each check of all variants. A case that still waits for its time
+  /// or another check, and has not failed, is `skipped` as `interrupted`: it cannot be called passed.
+  std::function<void(const std::vector<CaseResult>&)> so_far{};
+};
 
 /// One result a variant, in the order of `variants`. A variant that cannot take the shape is `skipped`; one
 /// whose code throws is `crashed` and the others go on, unless the device itself is lost, which is thrown
 /// as DeviceError.
 std::vector<CaseResult> run_shape(Device& device, const std::vector<const Variant*>& variants,
-                                  const Shape& shape, const RunnerOptions& options, const Progress& progress);
+                                  const Shape& shape, const RunnerOptions& options,
+                                  const RunObserver& observer = {});
 
 /// A case of which nothing is known yet.
 CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions& run,

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <new>
 #include <thread>
 #include <utility>
@@ -27,8 +28,8 @@ namespace {
 constexpr char kHello = 'h';      // worker: free bytes, then a Report with the environment and no cases
 constexpr char kRefused = 'x';    // worker: exit code and message of what opening the device threw
 constexpr char kRun = 'r';        // parent: a shape, and the variants as addresses (the child is a copy)
-constexpr char kResult = 'c';     // worker: one case of the shape
-constexpr char kDone = 'd';       // worker: that was the shape's last case
+constexpr char kSoFar = 's';      // worker: the cases of the shape as they stand, one a line
+constexpr char kDone = 'd';       // worker: the same, finished
 constexpr char kException = 'e';  // worker: run_shape() threw this; the worker ends
 constexpr char kMachine = 'm';    // worker: the same, but no variant is to blame
 
@@ -62,7 +63,7 @@ std::string encode(const Request& request) {
   return text;
 }
 
-Request decode(const std::string& text) {
+Request decode_request(const std::string& text) {
   Request request;
   std::size_t at = text.find(' ');
   request.shape = parse_shape(text.substr(0, at));
@@ -72,6 +73,22 @@ Request decode(const std::string& text) {
     at = text.find(' ', at + 1);
   }
   return request;
+}
+
+std::string encode(const std::vector<CaseResult>& results) {
+  std::string text;
+  for (const CaseResult& result : results) text += to_json_line(result) + '\n';
+  return text;
+}
+
+std::vector<CaseResult> decode_results(std::string_view text) {
+  std::vector<CaseResult> results;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    results.push_back(case_from_json(text.substr(0, end), "worker"));
+    text.remove_prefix(end + 1);
+  }
+  return results;
 }
 
 /// The child's life.
@@ -92,18 +109,19 @@ void serve(const std::function<OpenedDevice()>& open, const RunnerOptions& optio
     parent.send(kRefused, fmt::format("{}{}", static_cast<int>(ExitCode::environment), error.what()));
     return;
   }
-  const Progress note_step = [&shared](const Variant& variant, const Step& step) {
-    shared.variant = &variant;
-    shared.step = step;
-    ++shared.sequence;
-  };
+  const RunObserver observer{
+      .step =
+          [&shared](const Variant& variant, const Step& step) {
+            shared.variant = &variant;
+            shared.step = step;
+            ++shared.sequence;
+          },
+      .so_far = [&parent](const std::vector<CaseResult>& results) { parent.send(kSoFar, encode(results)); }};
   while (const auto message = parent.receive()) {
-    const Request request = decode(message->text);
+    const Request request = decode_request(message->text);
     try {
-      for (const CaseResult& result :
-           run_shape(*opened.device, request.variants, request.shape, options, note_step))
-        parent.send(kResult, to_json_line(result));
-      parent.send(kDone, {});
+      parent.send(kDone,
+                  encode(run_shape(*opened.device, request.variants, request.shape, options, observer)));
     } catch (const EnvironmentError& error) {
       parent.send(kMachine, error.what());
       return;
@@ -145,14 +163,17 @@ struct Worker::Impl {
   }
 
   /// Waits for the child's next message; kills it when a step outlasts the limit.
-  Message await(std::chrono::seconds limit, const Progress& progress) {
-    auto since = std::chrono::steady_clock::now();
+  Message await(std::chrono::seconds limit, const RunObserver& observer) {
+    auto since = std::chrono::steady_clock::now(), tick = since;
     while (!channel.wait(kTick)) {
+      // A much longer tick: this process was stopped, and the child with it.
+      const auto last_tick = std::exchange(tick, std::chrono::steady_clock::now());
+      if (tick - last_tick > 10 * kTick) since += tick - last_tick;
       if (const std::uint64_t now = shared->sequence; now != seen) {
         seen = now;
         since = std::chrono::steady_clock::now();
-        if (const Variant* variant = shared->variant; variant && progress)
-          progress(*variant, shared->step.load());
+        if (const Variant* variant = shared->variant; variant && observer.step)
+          observer.step(*variant, shared->step.load());
       }
       if (std::chrono::steady_clock::now() - since < limit) continue;
       ::kill(child, SIGKILL);
@@ -219,18 +240,17 @@ const Variant* Worker::running() const {
 }
 
 std::vector<CaseResult> Worker::run(const Shape& shape, const std::vector<const Variant*>& variants,
-                                    const Progress& progress) {
+                                    const RunObserver& observer) {
   if (!impl_->channel.send(kRun, encode({shape, variants})))
     throw WorkerDied(Verdict::crashed, std::string(reason::process_died), "the worker is gone");
-  std::vector<CaseResult> results;
   while (true) {
-    const Message answer = impl_->await(impl_->timeout, progress);
+    const Message answer = impl_->await(impl_->timeout, observer);
     switch (answer.kind) {
-      case kResult:
-        results.push_back(case_from_json(answer.text, "worker"));
+      case kSoFar:
+        if (observer.so_far) observer.so_far(decode_results(answer.text));
         break;
       case kDone:
-        return results;
+        return decode_results(answer.text);
       case kMachine:
         throw EnvironmentError(answer.text);
       default:
@@ -248,21 +268,24 @@ Supervisor::Supervisor(std::function<OpenedDevice()> open, RunnerOptions options
       worker_(std::make_unique<Worker>(open_, options_, timeout_)) {}
 
 std::vector<CaseResult> Supervisor::run(const Shape& shape, const std::vector<const Variant*>& variants,
-                                        const Progress& progress) {
+                                        const RunObserver& observer) {
   std::vector<const Variant*> alive = variants;
-  std::vector<std::pair<const Variant*, CaseResult>> lost;
+  std::map<const Variant*, CaseResult> lost;
+  const auto with_lost = [&](const std::vector<CaseResult>& done) {  // in the order that was asked for
+    std::vector<CaseResult> results;
+    auto next = done.begin();
+    for (const Variant* variant : variants) {
+      const auto it = lost.find(variant);
+      results.push_back(it != lost.end() ? it->second : *next++);
+    }
+    return results;
+  };
+  RunObserver of_worker{.step = observer.step};
+  if (observer.so_far)
+    of_worker.so_far = [&](const std::vector<CaseResult>& results) { observer.so_far(with_lost(results)); };
   while (true) {
     try {
-      std::vector<CaseResult> done = worker_->run(shape, alive, progress);
-      // In the order that was asked for.
-      std::vector<CaseResult> results;
-      auto next = done.begin();
-      for (const Variant* variant : variants) {
-        const auto it =
-            std::find_if(lost.begin(), lost.end(), [&](const auto& l) { return l.first == variant; });
-        results.push_back(std::move(it != lost.end() ? it->second : *next++));
-      }
-      return results;
+      return with_lost(worker_->run(shape, alive, of_worker));
     } catch (const WorkerDied& death) {
       const Variant* const culprit = worker_->running();
       worker_.reset();  // before its successor: the device may be exclusive
@@ -272,7 +295,7 @@ std::vector<CaseResult> Supervisor::run(const Shape& shape, const std::vector<co
       result.verdict = death.verdict;
       result.reason = death.reason;
       result.detail = death.what();
-      lost.emplace_back(culprit, std::move(result));
+      lost.emplace(culprit, std::move(result));
       std::erase(alive, culprit);
     }
   }

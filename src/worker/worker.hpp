@@ -53,7 +53,7 @@ class Worker {
 
   /// run_shape() in the child, over the variants that the options select on its device. Throws WorkerDied.
   std::vector<CaseResult> run(const Shape& shape, const std::vector<const Variant*>& variants,
-                              const Progress& progress);
+                              const RunObserver& observer);
 
   /// The variant whose code ran last; null where none did.
   const Variant* running() const;
@@ -72,7 +72,7 @@ class Supervisor {
   const DeviceReport& device() const { return worker_->device(); }
 
   std::vector<CaseResult> run(const Shape& shape, const std::vector<const Variant*>& variants,
-                              const Progress& progress);
+                              const RunObserver& observer);
 
  private:
   std::function<OpenedDevice()> open_;

@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
@@ -187,6 +188,24 @@ class Runs(Cli):
             self.assertEqual(completed.stderr, f"convmish-bench: cannot write {file}: File too large\n")
             self.assertEqual(completed.returncode, USAGE)
             self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
+
+    def test_killed_run_leaves_what_was_done(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder, "report.json")
+            tool = subprocess.Popen([BINARY, "--device", "cpu", "--variant", "naive", "--shape", "n1c3h8w9k2",
+                                     "--fill", "kernelbench,normal", "--min-time", "1000", "--max-time", "1000",
+                                     "--json", report], stdout=subprocess.DEVNULL)
+            try:
+                end = time.monotonic() + 60
+                while time.monotonic() < end and not (report.exists() and json.loads(report.read_text())["cases"]):
+                    time.sleep(0.1)
+            finally:
+                tool.kill()
+                tool.wait()
+            case, = json.loads(report.read_text())["cases"]
+        self.assertEqual((case["verdict"], case["reason"]), ("skipped", "interrupted"))
+        self.assertIn("kernelbench", [check["fill"] for check in case["checks"]])
+        self.assertIsNone(case["time_ms"])
 
     def test_smoke_config_passes_on_the_cpu(self):
         completed = run("--config", CONFIGS / "smoke.json", "--device", "cpu")

@@ -24,7 +24,7 @@ class VariantsTest : public GpuTest {
     options.run.fills = std::move(fills);
     options.run.time = false;
     const auto variants = select_variants(Registry::instance(), DeviceKind::cuda, patterns);
-    return run_shape(device(), variants, shape, options, [](const Variant&, const Step&) {});
+    return run_shape(device(), variants, shape, options);
   }
 };
 

@@ -76,9 +76,7 @@ FillResult check(const Variant& variant, Fill fill = Fill::normal, const Shape& 
   options.run.fills = {fill};
   options.run.time = false;
   const auto device = make_cpu_device();
-  return run_shape(*device, {&variant}, shape, options, [](const Variant&, const Step&) {})
-      .front()
-      .checks.front();
+  return run_shape(*device, {&variant}, shape, options).front().checks.front();
 }
 
 Forensics forensics_of(const Steps& steps, Fill fill = Fill::normal, Layout layout = Layout::nchw) {
@@ -215,8 +213,7 @@ TEST(Forensics, NameAnOutputThatWasKeptFromAnEarlierInput) {
   options.run.fills = {Fill::normal};
   options.run.timing.samples = 2;
   const auto device = make_cpu_device();
-  const CaseResult result =
-      run_shape(*device, {&caching}, kShape, options, [](const Variant&, const Step&) {}).front();
+  const CaseResult result = run_shape(*device, {&caching}, kShape, options).front();
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_THAT(result.detail, HasSubstr("matches: the output of an earlier input"));
 }

@@ -30,8 +30,7 @@ TEST(RandomShapes, EveryVariantPassesEveryFill) {
   const auto device = make_cpu_device();
   std::vector<int> passed(variants.size());
   for (std::size_t i = 0; i < options.run.shapes.size(); i += kTakeEvery) {
-    const auto results =
-        run_shape(*device, variants, options.run.shapes[i], options, [](const Variant&, const Step&) {});
+    const auto results = run_shape(*device, variants, options.run.shapes[i], options);
     for (std::size_t v = 0; v < results.size(); ++v) {
       const CaseResult& result = results[v];
       EXPECT_TRUE(result.verdict == Verdict::passed || result.verdict == Verdict::skipped)

@@ -31,7 +31,7 @@ RunnerOptions quick() {
 std::vector<CaseResult> run(const std::vector<const Variant*>& variants,
                             const RunnerOptions& options = quick()) {
   const auto device = make_cpu_device();
-  return run_shape(*device, variants, kShape, options, [](const Variant&, const Step&) {});
+  return run_shape(*device, variants, kShape, options);
 }
 
 CaseResult run_one(const Variant& variant) {

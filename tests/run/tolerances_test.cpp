@@ -22,7 +22,7 @@ CaseResult run(const Variant& variant, std::vector<Tolerance> tolerances,
   options.run.tolerances = std::move(tolerances);
   options.run.time = false;
   const auto device = make_cpu_device();
-  return run_shape(*device, {&variant}, kShape, options, [](const Variant&, const Step&) {}).front();
+  return run_shape(*device, {&variant}, kShape, options).front();
 }
 
 Variant with_tf32_multiplicands() {

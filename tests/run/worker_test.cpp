@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 #include "tests/run/host_variants.hpp"
@@ -106,11 +108,31 @@ TEST(Supervisor, TellsProgress) {
   });
   Supervisor supervisor(open_cpu, quick(), 20s);
   std::vector<std::string> seen;
-  supervisor.run(kShape, {&slow}, [&](const Variant& variant, const Step& step) {
-    seen.push_back(variant.name + ": " + to_string(step));
-  });
-  EXPECT_FALSE(seen.empty());
-  EXPECT_EQ(seen.front(), "slow: check kernelbench");
+  supervisor.run(kShape, {&slow}, {.step = [&](const Variant& variant, const Step& step) {
+                   seen.push_back(variant.name + ": " + to_string(step));
+                 }});
+  EXPECT_NE(std::ranges::find(seen, "slow: time"), seen.end());
+}
+
+TEST(Supervisor, TellsResultsAsTheyStand) {
+  const Variant first = host_variant("first"), last = host_variant("last");
+  const Variant lazy = host_variant("lazy", [](const Problem&, const LaunchArgs&) {});
+  const Variant quitter = host_variant("quitter", [](const Problem&, const LaunchArgs&) { std::_Exit(3); });
+  Supervisor supervisor(open_cpu, quick(), 20s);
+  std::vector<std::vector<CaseResult>> told;
+  supervisor.run(kShape, {&first, &quitter, &lazy, &last},
+                 {.so_far = [&](const std::vector<CaseResult>& results) { told.push_back(results); }});
+  ASSERT_EQ(told.size(), quick().run.fills.size());
+  for (std::size_t fill = 0; fill < told.size(); ++fill) {
+    const auto& [a, b, c, d] =
+        std::tie(told[fill].at(0), told[fill].at(1), told[fill].at(2), told[fill].at(3));
+    EXPECT_EQ(a.verdict, Verdict::skipped);  // not passed: its time is to come
+    EXPECT_EQ(a.reason, "interrupted");
+    EXPECT_EQ(a.checks.size(), fill + 1);
+    EXPECT_EQ(b.verdict, Verdict::crashed);
+    EXPECT_EQ(c.verdict, Verdict::failed);
+    EXPECT_EQ(d.variant, "last");
+  }
 }
 
 }  // namespace
