@@ -13,6 +13,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "cli/commands.hpp"
 #include "core/registry.hpp"
@@ -56,6 +57,8 @@ ExitCode run(std::span<const char* const> arguments) {
     case Verb::selftest:
       refuse_broken_registry();
       return command_selftest(line, device_factories());
+    case Verb::compare:
+      return command_compare(line);
     case Verb::run:
       refuse_broken_registry();
       return command_run(line, device_factories());
@@ -102,6 +105,11 @@ int main(int argc, char** argv) {
     code = report_failure(ExitCode::environment, error.what());
   } catch (const std::bad_alloc&) {
     code = report_failure(ExitCode::environment, "out of host memory");
+  } catch (const std::system_error& error) {  // what printing throws, too
+    code = std::ferror(stdout) != 0
+               ? report_failure(ExitCode::usage,
+                                fmt::format("standard output cannot be written: {}", error.code().message()))
+               : report_failure(ExitCode::environment, fmt::format("unexpected: {}", error.what()));
   } catch (const std::exception& error) {
     // Nothing is known about any variant then, so this is not 1 or 5: the tool or the machine misbehaves.
     code = report_failure(ExitCode::environment, fmt::format("unexpected: {}", error.what()));

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
 
+#include "cli/baseline_gate.hpp"
 #include "cli/commands.hpp"
 #include "cli/open_device.hpp"
 #include "core/registry.hpp"
@@ -39,6 +41,17 @@ DefaultShape default_shape(const DeviceReport& device) {
   if (shape == kHeadlineShape) return {shape, "default: the headline shape"};
   return {shape, fmt::format("default: the headline shape with {} images for {}, as {:.1f} GB are free",
                              shape.n, kHeadlineShape.n, static_cast<double>(device.free_bytes) / 1e9)};
+}
+
+constexpr const char* kThisRun = "this run";  // as a report's name
+
+/// Whether the run will have a case that the baseline has.
+bool any_in(const BaselineGate& gate, const std::vector<const Variant*>& variants, const RunOptions& run,
+            const DeviceInfo& device) {
+  return std::ranges::any_of(run.shapes, [&](const Shape& shape) {
+    return std::ranges::any_of(
+        variants, [&](const Variant* variant) { return gate.has(new_case(*variant, shape, run, device)); });
+  });
 }
 
 /// One line on stderr that says what runs now; only where a person watches.
@@ -89,6 +102,8 @@ ExitCode exit_code(const std::vector<CaseResult>& cases) {
 ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
   ReportFiles files(line.report);
   std::FILE* const out = files.text_stream();
+  std::optional<BaselineGate> gate;
+  if (!line.baseline.empty()) gate.emplace(line.baseline, line.gate);
   RunnerOptions options{.run = line.run, .baseline = std::string(kDefaultBaseline)};
   if (options.run.fills.empty()) options.run.fills = default_fills();
   Report report;
@@ -98,6 +113,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
                         std::chrono::seconds(options.run.timeout_s));
   const DeviceInfo device = supervisor.device().environment.device;
   add_device(report.environment, supervisor.device().environment);
+  if (gate) gate->refuse_other_device(kThisRun, device);
   const auto variants = select_variants(Registry::instance(), device.kind, options.run.variants);
   std::string shape_reason = "asked for";
   if (options.run.shapes.empty()) {
@@ -105,6 +121,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
     options.run.shapes = {chosen.shape};
     shape_reason = chosen.reason;
   }
+  if (gate) gate->refuse_disjoint(kThisRun, any_in(*gate, variants, options.run, device));
   report.plan = {options.run, supervisor.device().reason, shape_reason, options.baseline};
 
   const TerminalStyle style = terminal_style(::fileno(out));
@@ -143,7 +160,10 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
   files.finish(report);
 
   fmt::print(out, "\n{}\n{}\n", table_legend(style), summary_line(report.cases, style));
-  return exit_code(report.cases);
+  const ExitCode code = exit_code(report.cases);
+  if (!gate) return code;
+  fmt::print(out, "\n");
+  return worse(code, gate->judge({kThisRun, &report}, out));
 }
 
 }  // namespace convmish

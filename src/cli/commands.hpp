@@ -25,6 +25,9 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices);
 ExitCode command_selftest(const CommandLine& line, const DeviceFactories& devices,
                           const Registry& registry = Registry::instance());
 
+/// Two reports, case by case. ExitCode::slower on a regression.
+ExitCode command_compare(const CommandLine& line);
+
 /// Every variant of every device, and why one is unavailable on this machine.
 ExitCode command_list(const DeviceFactories& devices);
 

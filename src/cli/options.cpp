@@ -16,21 +16,23 @@
 namespace convmish {
 namespace {
 
-constexpr Verbs kRun = only(Verb::run), kSelftest = only(Verb::selftest);
+constexpr Verbs kRun = only(Verb::run), kSelftest = only(Verb::selftest), kCompare = only(Verb::compare);
 
 /// A row of the table of verbs.
 struct VerbWord {
   std::string_view word;
+  std::string_view operands;  // what stands behind it, a word each
   Verb verb;
   std::string_view help;
 };
 
 constexpr VerbWord kVerbs[] = {
-    {"run", Verb::run, "check and time variants (the default)"},
-    {"list", Verb::list, "show every variant, and why one is unavailable here"},
-    {"selftest", Verb::selftest, "run wrong and cheating kernels, each of which must be caught"},
-    {"version", Verb::version, "print the version and the revision it was built from"},
-    {"help", Verb::help, "print this text"},
+    {"run", "", Verb::run, "check and time variants (the default)"},
+    {"list", "", Verb::list, "show every variant, and why one is unavailable here"},
+    {"selftest", "", Verb::selftest, "run wrong and cheating kernels, each of which must be caught"},
+    {"compare", "OLD NEW", Verb::compare, "tell what became slower from one JSON report to another"},
+    {"version", "", Verb::version, "print the version and the revision it was built from"},
+    {"help", "", Verb::help, "print this text"},
 };
 
 constexpr std::string_view kExamples = R"(
@@ -38,11 +40,13 @@ constexpr std::string_view kExamples = R"(
   convmish-bench --variant 'naive,cudnn_*:tf32' --shape n64c64h256w256k128
   convmish-bench --config configs/edges.json --no-time --device cpu
   convmish-bench --variant tiled --min-time 1 --json tiled.json
+  convmish-bench --config configs/resnet.json --baseline yesterday.json --max-slowdown 3%
 )";
 
 constexpr std::string_view kExitCodes = R"(
   0  every case passed, or was skipped for a reason that its variant declares
   1  a case failed or is mistrusted
+  2  a case is slower than the baseline report allows, or no longer right
   3  the command line, a config file or an output path is wrong
   4  no usable device, or the machine misbehaves
   5  a variant crashed or timed out
@@ -70,6 +74,15 @@ double parse_seconds(const std::string& text) {
   if (!seconds || !is_valid_seconds(*seconds))
     throw InputError(fmt::format("got \"{}\"; want {}", text, wanted_seconds()));
   return *seconds;
+}
+
+/// "3%" as 0.03.
+double parse_percent(const std::string& text) {
+  constexpr double kMost = 1000;
+  const auto percent = text.ends_with('%') ? read_real(text.substr(0, text.size() - 1)) : std::nullopt;
+  if (!percent || !(0 <= *percent && *percent <= kMost))
+    throw InputError(fmt::format("got \"{}\"; want a percentage from 0% to {}%, as in 3%", text, kMost));
+  return *percent / 100;
 }
 
 DeviceChoice parse_device(const std::string& text) {
@@ -186,10 +199,30 @@ std::vector<Option> option_table() {
       {"Output", "json", kRun | kSelftest, Takes::value, "FILE",
        "write the report there too; /dev/stdout then gets nothing else",
        [](const Values& values, CommandLine& line) { line.report.json = values.back(); }},
+      {"Comparison", "baseline", kRun, Takes::value, "FILE", "hold the run against this earlier JSON report",
+       [](const Values& values, CommandLine& line) { line.baseline = values.back(); }},
+      {"Comparison", "max-slowdown", kRun | kCompare, Takes::value, "PERCENT",
+       fmt::format("of a case's median time; a regression is more than that, and\n"
+                   "significant by the samples (default: {}%)",
+                   100 * CommandLine().gate.max_slowdown),
+       [](const Values& values, CommandLine& line) {
+         line.gate.max_slowdown = parse_percent(values.back());
+       }},
+      {"Comparison", "force", kRun | kCompare, Takes::nothing, "",
+       "compare reports of different devices, too",
+       [](const Values&, CommandLine& line) { line.gate.force = true; }},
       {"Instead of a run", "list", 0, Takes::verb, "", "the same as the verb list", nullptr},
       {"Instead of a run", "version", 0, Takes::verb, "", "the same as the verb version", nullptr},
       {"Instead of a run", "help", 0, Takes::verb, "", "this text", nullptr, 'h'},
   };
+}
+
+std::string usage_of(const VerbWord& verb) {
+  return fmt::format("{}{}{}", verb.word, verb.operands.empty() ? "" : " ", verb.operands);
+}
+
+const VerbWord& word_of(Verb verb) {
+  return *std::ranges::find(kVerbs, verb, &VerbWord::verb);
 }
 
 Verb parse_verb(const std::string& word) {
@@ -198,6 +231,17 @@ Verb parse_verb(const std::string& word) {
   std::vector<std::string> words;
   for (const VerbWord& verb : kVerbs) words.emplace_back(verb.word);
   throw InputError(fmt::format("\"{}\" is neither an option nor a command{}", word, advice(word, words)));
+}
+
+/// The words behind a verb, as many as it takes.
+std::vector<std::string> read_operands(const std::vector<std::string>& rest, Verb verb) {
+  const VerbWord& word = word_of(verb);
+  const auto wanted =
+      word.operands.empty() ? 0 : static_cast<std::size_t>(1 + std::ranges::count(word.operands, ' '));
+  if (rest.size() > 1 + wanted)
+    throw InputError(fmt::format("unexpected \"{}\" behind {}", rest[1 + wanted], usage_of(word)));
+  if (rest.size() < 1 + wanted && wanted > 0) throw InputError(fmt::format("want {}", usage_of(word)));
+  return rest.empty() ? rest : std::vector(rest.begin() + 1, rest.end());
 }
 
 /// No option is ignored without a word: each given one belongs to the verb.
@@ -210,7 +254,7 @@ void refuse_foreign_options(const Tokens& tokens, const std::vector<Option>& tab
     for (const VerbWord& other : kVerbs)
       if ((option.verbs & only(other.verb)) != 0) words.push_back(other.word);
     throw InputError(fmt::format("--{} is an option of {}, not of {}", option.name, fmt::join(words, " and "),
-                                 std::ranges::find(kVerbs, verb, &VerbWord::verb)->word));
+                                 word_of(verb).word));
   }
 }
 
@@ -234,15 +278,17 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
   CommandLine line;
   line.arguments = arguments;
   if (!tokens.rest.empty()) line.verb = parse_verb(tokens.rest.front());
-  if (tokens.rest.size() > 1)
-    throw InputError(fmt::format("unexpected \"{}\" behind {}", tokens.rest[1], tokens.rest[0]));
   for (const Option& option : table)
     if (option.takes == Takes::verb && tokens.given.contains(std::string(option.name)))
       line.verb = parse_verb(std::string(option.name));
   // Someone who asks for help is not told about wrong values.
   if (line.verb == Verb::help || line.verb == Verb::version) return line;
 
+  line.operands = read_operands(tokens.rest, line.verb);
   refuse_foreign_options(tokens, table, line.verb);
+  for (const char* const of_gate : {"max-slowdown", "force"})
+    if (line.verb == Verb::run && tokens.given.contains(of_gate) && !tokens.given.contains("baseline"))
+      throw InputError(fmt::format("--{} says nothing without --baseline FILE", of_gate));
   apply_options(tokens, table, line);  // a mistake here is told before the file is looked at
   if (const auto config = tokens.given.find("config"); config != tokens.given.end()) {
     line.run = load_config(config->second.back());
@@ -257,7 +303,7 @@ std::string help_text() {
   std::string text =
       "convmish-bench checks and times kernels of y = mish(mish(conv2d(x, w) + b)), 3x3, fp32 tensors.\n\n"
       "Usage: convmish-bench [VERB] [OPTIONS]\n\nVerbs\n";
-  for (const VerbWord& verb : kVerbs) text += fmt::format("  {:<24}{}\n", verb.word, verb.help);
+  for (const VerbWord& verb : kVerbs) text += fmt::format("  {:<24}{}\n", usage_of(verb), verb.help);
 
   std::string_view group;
   for (const Option& option : option_table()) {

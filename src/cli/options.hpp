@@ -1,8 +1,10 @@
 // The command line: argv in, one validated CommandLine out.
 #pragma once
 
+#include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/plan.hpp"
 #include "report/report_files.hpp"
@@ -10,7 +12,7 @@
 namespace convmish {
 
 /// What the tool is asked to do: its first word that is no option, or --list, --version, --help.
-enum class Verb { run, list, selftest, version, help };
+enum class Verb { run, list, selftest, compare, version, help };
 
 /// Which device to run on; `automatic` is the GPU where there is one, else the CPU.
 struct DeviceChoice {
@@ -21,11 +23,20 @@ struct DeviceChoice {
   bool operator==(const DeviceChoice&) const = default;
 };
 
+/// How a report is held against an earlier one.
+struct GateOptions {
+  double max_slowdown = 0.03;  // of a case's median, relative
+  bool force = false;          // compare what should not be compared
+};
+
 struct CommandLine {
   Verb verb = Verb::run;
-  RunOptions run;  // the config file's, overridden by the command line's
+  std::vector<std::string> operands;  // as many words behind the verb as it takes
+  RunOptions run;                     // the config file's, overridden by the command line's
   DeviceChoice device;
   ReportPaths report;
+  std::filesystem::path baseline;  // the earlier report that a run is held against; empty: none
+  GateOptions gate;
   std::span<const char* const> arguments;  // main's argv, for the report; not a copy
 };
 

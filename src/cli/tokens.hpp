@@ -17,7 +17,7 @@ inline constexpr const char* kOn = "on";
 inline constexpr const char* kOff = "off";
 
 /// on_off: --name and --no-name; verb: nothing, and the option is another way to write the verb of its name.
-enum class Takes { value, on_off, verb };
+enum class Takes { value, nothing, on_off, verb };
 
 /// Which verbs look at an option: any other would ignore it without a word.
 using Verbs = unsigned;

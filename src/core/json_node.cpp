@@ -114,7 +114,7 @@ nlohmann::json parse_json_file(const std::filesystem::path& path) {
   const std::string file = path.string();
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
-    throw InputError(fmt::format("{}: is a directory; want a config file", file));
+    throw InputError(fmt::format("{}: is a directory; want a file", file));
   std::ifstream stream(path);
   if (!stream) throw InputError(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
   try {

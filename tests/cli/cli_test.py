@@ -13,7 +13,7 @@ import unittest
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 SMALL = ["--device", "cpu", "--variant", "naive", "--shape", "n1c2h5w6k3", "--min-time", "0.001", "--max-time", "0.01"]
 
-OK, USAGE, ENVIRONMENT = 0, 3, 4
+OK, SLOWER, USAGE, ENVIRONMENT = 0, 2, 3, 4
 
 
 def run(*arguments, **options):
@@ -210,6 +210,130 @@ class Runs(Cli):
     def test_smoke_config_passes_on_the_cpu(self):
         completed = run("--config", CONFIGS / "smoke.json", "--device", "cpu")
         self.assertEqual(completed.returncode, OK, completed.stdout + completed.stderr)
+
+
+class Compare(Cli):
+    """On reports made from a small run: one case, its times replaced by known ones."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.old = self.folder / "old.json"
+        self.assertEqual(run(*SMALL, "--json", self.old).returncode, OK)
+        self.times = [2 + i / 1000 for i in range(30)]
+        self.write("old", lambda report: None)
+
+    def write(self, name, change, factor=1.0):
+        """old.json with `change` made to it, `factor` times as slow."""
+        report = json.loads(self.old.read_text())
+        (case,) = report["cases"]
+        case["emulated"] = False
+        case["time_ms"] = {
+            "median": 2.0145 * factor, "ci95": None, "min": 2 * factor, "p5": 2 * factor, "p95": 2.03 * factor,
+            "mean": 2.0145 * factor, "stddev": 0.01, "converged": True,
+            "samples": [factor * time for time in self.times]}  # fmt: skip
+        change(report)
+        file = self.folder / f"{name}.json"
+        file.write_text(json.dumps(report))
+        return file
+
+    def compare(self, new, *options):
+        return run("compare", self.old, new, *options)
+
+    def test_nothing_changed(self):
+        completed = self.compare(self.old)
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        self.assertIn("0 faster, 0 slower, 1 tied, 0 not judged", completed.stdout)
+
+    def test_slower_than_is_allowed(self):
+        new = self.write("new", lambda report: None, factor=1.1)
+        completed = self.compare(new)
+        self.assertEqual((completed.returncode, completed.stderr), (SLOWER, ""))
+        self.assertIn("+10.00%", completed.stdout)
+        self.assertEqual(self.compare(new, "--max-slowdown", "11%").returncode, OK)
+        self.assertEqual(run("compare", new, self.old).returncode, OK, "faster")
+
+    def test_no_longer_right(self):
+        def fail(report):
+            report["cases"][0].update(verdict="failed", reason="outside_tolerance", detail="wrong")
+
+        completed = self.compare(self.write("new", fail))
+        self.assertEqual(completed.returncode, SLOWER)
+        self.assertIn("passed -> failed", completed.stdout)
+
+    def test_other_devices(self):
+        def rename(report):
+            report["environment"]["device"]["name"] = "another"
+
+        new = self.write("new", rename)
+        name = json.loads(self.old.read_text())["environment"]["device"]["name"]
+        self.assert_refused(
+            USAGE,
+            f'{self.old} is of "{name}", {new} of "another": their times say nothing of each other; --force compares '
+            "them all the same",
+            "compare", self.old, new)  # fmt: skip
+        self.assertEqual(self.compare(new, "--force").returncode, OK)
+
+    def test_nothing_in_common(self):
+        def reshape(report):
+            report["cases"][0]["shape"]["n"] = 7
+
+        new = self.write("new", reshape)
+        self.assert_refused(
+            USAGE,
+            f"{self.old} and {new} have no case in common, by variant, class, layout, device and shape; --force "
+            "compares them all the same",
+            "compare", self.old, new)  # fmt: skip
+        completed = self.compare(new, "--force")
+        self.assertEqual(completed.returncode, OK)
+        self.assertIn("only in the new report", completed.stdout)
+
+    def test_another_major_version_even_by_force(self):
+        def raise_major(report):
+            report["schema_version"] = "2.0"
+
+        new = self.write("new", raise_major)
+        for options in ([], ["--force"]):
+            self.assert_refused(
+                USAGE, f'{new}: /schema_version: is "2.0"; want "1.x"', "compare", self.old, new, *options)
+
+    def test_files_that_are_no_reports(self):
+        missing = self.folder / "none.json"
+        self.assert_refused(
+            USAGE, f"{missing}: cannot be read: No such file or directory", "compare", missing, self.old)
+        self.assert_refused(USAGE, f"{self.folder}: is a directory; want a file", "compare", self.old, self.folder)
+
+    def test_run_against_a_baseline(self):
+        """The emulated kernels of a CPU run are never judged by time: what is held against it is its verdict."""
+        completed = run(*SMALL, "--baseline", self.old)
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        self.assertIn("time not judged: emulated: naive:fp32 on n1c2h5w6k3", completed.stdout)
+
+    def test_run_that_is_slower_than_its_baseline(self):
+        if "onednn_fused" not in run("--list").stdout:
+            self.skipTest("this build has no variant whose times on the CPU are its own")
+
+        def rename(report):
+            report["cases"][0]["variant"] = "onednn_fused"
+
+        baseline = self.write("baseline", rename, factor=1e-6)  # nanoseconds: slower than that is certain
+        small = ["onednn_fused" if argument == "naive" else argument for argument in SMALL]
+        completed = run(*small, "--min-time", "0.01", "--max-time", "1", "--baseline", baseline)
+        self.assertEqual((completed.returncode, completed.stderr), (SLOWER, ""))
+        self.assertIn("1 slower (1 by more than 3%)", completed.stdout)
+
+    def test_run_is_refused_before_it_begins(self):
+        def reshape(report):
+            report["cases"][0]["shape"]["n"] = 7
+
+        def rename(report):
+            report["environment"]["device"]["name"] = "another"
+
+        for change in (reshape, rename):
+            completed = run(*SMALL, "--baseline", self.write("baseline", change))
+            self.assertEqual((completed.returncode, completed.stdout), (USAGE, ""))
+            self.assertRegex(completed.stderr, r"^convmish-bench: .*baseline\.json .*this run.*\n$")
 
 
 if __name__ == "__main__":

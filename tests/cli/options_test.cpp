@@ -202,19 +202,19 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{{"--quux"}, "unknown option \"--quux\"; convmish-bench --help lists all"},
                     Refused{{"-"}, "unknown option \"-\"; convmish-bench --help lists all"}));
 
-INSTANTIATE_TEST_SUITE_P(
-    StrayWords, RefusedCommandLine,
-    testing::Values(
-        Refused{{"lst"}, "\"lst\" is neither an option nor a command; closest: list"},
-        Refused{
-            {"naive"},
-            "\"naive\" is neither an option nor a command; want one of run, list, selftest, version, help"},
-        Refused{{""},
-                "\"\" is neither an option nor a command; want one of run, list, selftest, version, help"},
-        Refused{{"run", "naive"}, "unexpected \"naive\" behind run"},
-        Refused{
-            {"--", "naive"},
-            "\"naive\" is neither an option nor a command; want one of run, list, selftest, version, help"}));
+INSTANTIATE_TEST_SUITE_P(StrayWords, RefusedCommandLine,
+                         testing::Values(Refused{{"lst"},
+                                                 "\"lst\" is neither an option nor a command; closest: list"},
+                                         Refused{{"naive"},
+                                                 "\"naive\" is neither an option nor a command; want one of "
+                                                 "run, list, selftest, compare, version, help"},
+                                         Refused{{""},
+                                                 "\"\" is neither an option nor a command; want one of run, "
+                                                 "list, selftest, compare, version, help"},
+                                         Refused{{"run", "naive"}, "unexpected \"naive\" behind run"},
+                                         Refused{{"--", "naive"},
+                                                 "\"naive\" is neither an option nor a command; want one of "
+                                                 "run, list, selftest, compare, version, help"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values, RefusedCommandLine,
@@ -280,6 +280,30 @@ TEST(CommandLine, RefusesWhatAVerbWouldIgnore) {
   EXPECT_EQ(parse({"selftest", "--seed", "7", "--device", "cpu", "--json", "out.json"}).run.seed, 7u);
 }
 
+TEST(CommandLine, TakesTheWordsOfAVerb) {
+  const CommandLine line = parse({"compare", "--max-slowdown", "1.5%", "old.json", "new.json", "--force"});
+  EXPECT_EQ(line.verb, Verb::compare);
+  EXPECT_THAT(line.operands, ElementsAre("old.json", "new.json"));
+  EXPECT_EQ(line.gate.max_slowdown, 0.015);
+  EXPECT_TRUE(line.gate.force);
+  EXPECT_EQ(refusal({"compare", "old.json"}), "want compare OLD NEW");
+  EXPECT_EQ(refusal({"compare", "a", "b", "c"}), "unexpected \"c\" behind compare OLD NEW");
+}
+
+TEST(CommandLine, ARunCanBeHeldAgainstABaseline) {
+  const CommandLine line = parse({"--baseline", "old.json", "--max-slowdown", "0%"});
+  EXPECT_EQ(line.baseline, "old.json");
+  EXPECT_EQ(line.gate.max_slowdown, 0);
+  EXPECT_EQ(refusal({"--max-slowdown", "3%"}), "--max-slowdown says nothing without --baseline FILE");
+  EXPECT_EQ(refusal({"--force"}), "--force says nothing without --baseline FILE");
+  EXPECT_EQ(refusal({"--force=yes", "--baseline", "old.json"}),
+            "--force takes no value, but was given \"yes\"");
+  for (const char* const slowdown : {"3", "-1%", "nan%", "%", "1e9%"})
+    EXPECT_EQ(refusal({"--baseline", "old.json", "--max-slowdown", slowdown}),
+              "--max-slowdown: got \"" + std::string(slowdown) +
+                  "\"; want a percentage from 0% to 1000%, as in 3%");
+}
+
 TEST(CommandLine, TellsAnOptionsMistakeBeforeItReadsTheConfig) {
   EXPECT_EQ(refusal({"--config", "/nonexistent/x.json", "--seed", "-5"}),
             "--seed: got \"-5\"; want an integer from 0 to 18446744073709551615");
@@ -292,10 +316,10 @@ TEST(CommandLine, TellsAConfigsMistakeByItsFile) {
 
 TEST(HelpText, NamesEveryOptionThatIsParsed) {
   const std::string help = help_text();
-  for (const char* const option :
-       {"--variant", "--shape", "--config", "--device", "--fill", "--seed", "--[no-]check", "--[no-]time",
-        "--timeout", "--min-time", "--max-time", "--ci-half-width", "--samples", "--cache", "--json",
-        "--list", "--version"})
+  for (const char* const option : {"--variant",  "--shape",         "--config",    "--device",  "--fill",
+                                   "--seed",     "--[no-]check",    "--[no-]time", "--timeout", "--min-time",
+                                   "--max-time", "--ci-half-width", "--samples",   "--cache",   "--json",
+                                   "--baseline", "--max-slowdown",  "--force",     "--list",    "--version"})
     EXPECT_THAT(help, HasSubstr(option));
   for (const char* const heading : {"Usage", "Verbs", "Examples", "Exit codes"})
     EXPECT_THAT(help, HasSubstr(heading));

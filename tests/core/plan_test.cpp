@@ -151,7 +151,7 @@ TEST_F(LoadConfig, SaysThatAFileIsNotThere) {
 }
 
 TEST_F(LoadConfig, SaysThatAFileIsADirectory) {
-  EXPECT_EQ(refusal(kBadConfigs), kBadConfigs.string() + ": is a directory; want a config file");
+  EXPECT_EQ(refusal(kBadConfigs), kBadConfigs.string() + ": is a directory; want a file");
 }
 
 /// A line "FILE: message" of messages.txt.
