@@ -14,12 +14,13 @@ def replacing(path: Path) -> Iterator[TextIO]:
     """A file to write to, which takes the place of `path` at the end; refused at once where it could not."""
     if path.exists() and not path.is_file():
         raise InputError(f"cannot write {path}: it is not a file")
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    target = path.resolve()  # behind any symbolic link
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         try:
-            with temporary.open("w", encoding="utf-8") as file:
+            with temporary.open("w", encoding="utf-8", errors="replace") as file:
                 yield file
-            temporary.replace(path)
+            temporary.replace(target)
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

@@ -35,6 +35,10 @@ class Source:
     skipped: list[Row]
     label: str = ""
 
+    @property
+    def cases(self) -> int:
+        return self.verdicts.total()
+
 
 def read_all(paths: list[Path]) -> list[Source]:
     sources = [read(path) for path in paths]
@@ -48,7 +52,7 @@ def read(path: Path) -> Source:
         report = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:  # not UTF-8, or not JSON
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested beyond reason
         raise InputError(f"{path}: not JSON: {error}") from error
     place = ""  # JSON pointer
     try:
@@ -72,7 +76,7 @@ def read(path: Path) -> Source:
         for index, case in enumerate(report["cases"]):
             place = f" /cases/{index}:"
             add(source, case)
-    except (KeyError, TypeError, AttributeError, ValueError, ZeroDivisionError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         what = f"no key {error}" if isinstance(error, KeyError) else error
         raise InputError(f"{path}:{place} not what {TOOL} --json writes: {what}") from error
     return source
@@ -119,11 +123,20 @@ def finite(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
+def positive(value: Any) -> float:
+    """A number that a report must have, and that a log axis can show."""
+    if not isinstance(value, (int, float)) or not 0 < value < math.inf:
+        raise ValueError(f"{value!r} is not a finite number > 0")
+    return float(value)
+
+
 def timed_row(case: dict) -> Row:
     """One case as the figures use it. Milliseconds, TFLOP/s (1e12) and GB/s (1e9)."""
-    shape, time = case["shape"], case["time_ms"]
-    median = time["median"]
-    low, high = time["ci95"] or (None, None)
+    shape = {letter: int(positive(case["shape"][letter])) for letter in "nchwk"}
+    time = case["time_ms"]
+    median, p5, p95 = (positive(time[figure]) for figure in ("median", "p5", "p95"))
+    low, high = map(positive, time["ci95"]) if time["ci95"] else (None, None)
+    work = positive(flops(shape))
     return {
         "name": case_name(case),
         "variant": case["variant"],
@@ -132,28 +145,28 @@ def timed_row(case: dict) -> Row:
         "shape": shape_text(shape),
         **shape,
         "pixels": shape["h"] * shape["w"],
-        "gflop": flops(shape) / 1e9,
-        "intensity": flops(shape) / least_bytes(shape),
+        "gflop": work / 1e9,
+        "intensity": work / least_bytes(shape),
         "median": median,
         "low": low,
         "high": high,
-        "interval": f"{low:.7g} to {high:.7g}" if low is not None else "too few launches",
-        "spread": f"±{50 * (high - low) / median:.2g} %" if low is not None else "",
-        "p5": time["p5"],
-        "p95": time["p95"],
-        "start": min(time["p5"], low or median),  # what is drawn of it
-        "end": max(time["p95"], high or median),
-        "tflops": flops(shape) / median / 1e9,
+        "interval": f"{low:.7g} to {high:.7g}" if low else "too few launches",
+        "spread": f"±{50 * (high - low) / median:.2g} %" if low else "",
+        "p5": p5,
+        "p95": p95,
+        "start": min(p5, low or median),  # what is drawn of it
+        "end": max(p95, high or median),
+        "tflops": work / median / 1e9,
         "gbps": least_bytes(shape) / median / 1e6,
-        "floor": case["floor_ms"],
+        "floor": finite(case["floor_ms"]),
         "ceiling": case["binding_ceiling"],
-        "percent": case["percent_of_floor"],
-        "speedup": case["speedup"],
+        "percent": finite(case["percent_of_floor"]),
+        "speedup": finite(case["speedup"]),
         "converged": time["converged"],
         "cache": time.get("cache"),  # since schema 1.2
         "launches": len(time["samples"]),
         # float32 on the device's clock: seven digits are all there are.
-        "samples": [float(f"{sample:.7g}") for sample in time["samples"]],
+        "samples": [float(f"{positive(sample):.7g}") for sample in time["samples"]],
         "checks": [
             {"fill": check["fill"], **{figure: finite(check["error"][figure]) for figure in ERROR_FIGURES}}
             for check in case["checks"]
@@ -193,7 +206,7 @@ def label(sources: list[Source]) -> None:
         raise InputError("a report is given twice; name each file once")
     for source, text in zip(sources, labels, strict=True):
         source.label = text
-        for row in source.timed:
+        for row in source.timed + source.failures:
             row["source"] = text
 
 

@@ -117,6 +117,20 @@ class Browser:
             pass
         self.evaluate("window.drawn")  # a promise, settled when all figures are drawn
 
+    def wait_for(self, condition: str) -> None:
+        """Until a JavaScript expression holds: a figure is drawn again some time after its signal changed."""
+        self.evaluate(
+            "new Promise((done, late) => { setTimeout(() => late('not within 30 s'), 30000);"
+            f" (function look() {{ {condition} ? done() : setTimeout(look, 20) }})() }})"
+        )
+
+    def choose(self, selector: str, value: str) -> None:
+        """An option of the first <select> that matches."""
+        self.evaluate(
+            f"(() => {{ const select = document.querySelector({selector!r}); select.value = {value!r};"
+            " select.dispatchEvent(new Event('change')); })()"
+        )
+
     def hover(self, selector: str) -> None:
         """Moves the mouse to the middle of the first element that matches."""
         place = self.evaluate(

@@ -100,6 +100,11 @@ class BadInput(InFolder):
         del report["cases"][2]["shape"]
         self.assert_report_refused("/cases/2: not what .* writes: no key 'shape'", report)
 
+    def test_time_that_is_none(self) -> None:
+        report = read(sample("gpu"))
+        report["cases"][0]["time_ms"]["median"] = 0
+        self.assert_report_refused("/cases/0: not what .* writes: 0 is not a finite number > 0", report)
+
     def test_same_report_twice(self) -> None:
         self.assert_refused("given twice", sample("gpu"), sample("gpu"), "-o", self.folder / "a.html")
 
@@ -162,9 +167,15 @@ class InBrowser(InFolder):
             f"document.getElementById('{plot}').querySelectorAll('.mark-symbol.role-mark > path').length"
         )
 
+    def assert_redraws(self, plot: str, selector: str, value: str) -> None:
+        before = self.text(f"#{plot} svg")
+        self.browser.choose(selector, value)
+        self.browser.wait_for(f"document.querySelector('#{plot} svg').textContent !== {json.dumps(before)}")
+
     def tooltip(self, plot: str) -> str:
         """Of a plot's first point."""
         self.browser.hover(f"#{plot} .mark-symbol.role-mark > path")
+        self.browser.wait_for("document.querySelector('#vg-tooltip-element.visible')")
         return self.text("#vg-tooltip-element")
 
     def text(self, selector: str = "body") -> str:
@@ -252,14 +263,8 @@ class Page(InBrowser):
 
     def test_choices_redraw(self) -> None:
         self.open(self.page_of(HEADLINE))
-        figure = "document.querySelector('#measured-accuracy')"
-        before = self.text("#measured-accuracy svg")
-        self.browser.evaluate(
-            f"(() => {{ const select = {figure}.querySelector('select');"
-            " select.value = 'max_abs'; select.dispatchEvent(new Event('change')); })()"
-        )
-        self.browser.evaluate("new Promise(requestAnimationFrame)")
-        self.assertNotEqual(self.text("#measured-accuracy svg"), before)
+        self.assert_redraws("measured-accuracy", "#measured-accuracy select", "max_abs")
+        self.assert_redraws("measured-samples", "#measured-samples select", "naive fp32")
 
 
 class Sweep(InBrowser):
@@ -297,9 +302,11 @@ class Sweep(InBrowser):
         self.assertEqual(len(report["cases"]), 1000)
         page = self.page_of(self.write("sweep.json", report))
         taken = []
-        for _ in range(2):  # another process may hold this machine
+        for _ in range(3):  # another process may hold this machine
             self.open(page)
             taken.append(self.browser.evaluate("window.drawn"))
+            if taken[-1] < self.LIMIT_MS:
+                break
         self.assertLess(min(taken), self.LIMIT_MS, taken)
 
         names = ("time", "samples", "accuracy", "batch", "channels", "size", "work")  # k does not vary
@@ -307,13 +314,7 @@ class Sweep(InBrowser):
         self.assertEqual(self.symbols("measured-work"), 1000)
         self.assertEqual(self.symbols("measured-batch"), 5 * 10)
         self.assertEqual(self.symbols("measured-size"), 4 * 10)
-        before = self.text("#measured-time svg")
-        self.browser.evaluate(
-            "(() => { const select = document.querySelector('[data-group]');"
-            " select.value = 'n4c32h64w64k128'; select.dispatchEvent(new Event('change')); })()"
-        )
-        self.browser.evaluate("new Promise(requestAnimationFrame)")
-        self.assertNotEqual(self.text("#measured-time svg"), before)
+        self.assert_redraws("measured-time", "select[data-group]", "n4c32h64w64k128")
         self.assertEqual(self.symbols("measured-time"), 10)
         self.assertEqual(self.browser.console, [])
 
