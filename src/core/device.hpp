@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -70,6 +71,13 @@ struct WrongCounts {
   }
 };
 
+/// One timed launch.
+struct TimedLaunch {
+  double ms = 0;
+  /// What the host took to enqueue it, microseconds; absent where the host itself does the work.
+  std::optional<double> enqueue_us;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -115,9 +123,20 @@ class Device {
   virtual Ceilings ceilings() = 0;
 
   using Cache = convmish::Cache;
-  /// Time of one call of `launch`, milliseconds, on the device's own clock; cold: the last-level cache is
-  /// overwritten first, outside the time.
-  virtual double time_ms(const std::function<void()>& launch, Cache cache) = 0;
+  /// How long a GPU is kept busy before a timed launch, microseconds, so that the host can enqueue it
+  /// meanwhile: several kernel launches of the slowest host.
+  static constexpr double kLeadUs = 30;
+  /// Times one call of `launch` on the device's own clock; cold: the last-level cache is overwritten first,
+  /// outside the time. Where the host took longer than the lead, the time may hold a gap in which the device
+  /// waited for the host.
+  virtual TimedLaunch time_launch(const std::function<void()>& launch, Cache cache, double lead_us) = 0;
+  double time_ms(const std::function<void()>& launch, Cache cache) {
+    return time_launch(launch, cache, kLeadUs).ms;
+  }
+
+  /// Clocks, power and temperature at this moment, or a moment before: a question to the driver takes long.
+  /// Nothing where the device does not tell.
+  virtual std::optional<ClockState> clock_state() { return std::nullopt; }
 };
 
 /// The devices that this build and this machine have.

@@ -83,11 +83,30 @@ struct ToleranceResult {
   Verdict verdict = Verdict::passed;  // failed with one violation
 };
 
+/// What a device tells of its clocks at a moment; absent: it does not tell.
+struct ClockState {
+  std::optional<int> sm_mhz;  // of the multiprocessors
+  std::optional<double> power_w;
+  std::optional<int> temperature_c;
+  std::vector<ClockLimit> limits;  // in force, in the order of their words
+
+  bool operator==(const ClockState&) const = default;
+};
+
+/// Readings around the rounds of a case's timed launches, in columns; one wherever something had changed.
+struct ClockTrace {
+  std::vector<std::int64_t> before_sample;  // holds from the sample of this index on
+  std::vector<std::optional<int>> sm_mhz;
+  std::vector<std::optional<double>> power_w;
+  std::vector<std::optional<int>> temperature_c;
+  std::vector<std::vector<ClockLimit>> limits;
+};
+
 /// Statistics of one case's timed launches, milliseconds.
 struct TimeSummary {
   double median = 0, mean = 0, min = 0, p5 = 0, p95 = 0, stddev = 0;
   std::optional<std::array<double, 2>> ci95;  // of the median; absent below six samples
-  bool converged = false;                     // the interval reached the asked width before the time limit
+  bool converged = false;                     // to the asked width before the time limit, or the asked count
   std::optional<Cache> cache;                 // absent in reports before 1.2
   std::vector<double> samples;                // in launch order
 };
@@ -108,6 +127,9 @@ struct CaseResult {
   std::vector<FillResult> checks;  // empty when not checked
   std::vector<ToleranceResult> tolerances;
   std::optional<TimeSummary> time_ms;  // absent when not timed
+  std::optional<ClockTrace> clocks;    // absent where the device does not tell
+  std::string noise;        // what makes the time uncertain: clocks that moved or were held down; else empty
+  bool remeasured = false;  // the first timing was noisy: what is told is of a second
   std::optional<double> floor_ms, percent_of_floor;
   std::string binding_ceiling;    // empty where no floor is known
   std::optional<double> speedup;  // against the baseline variant of the same class
@@ -115,8 +137,9 @@ struct CaseResult {
   std::optional<std::int64_t> workspace_bytes, plan_bytes;
   std::optional<LaunchGeometry> launch;
   Algorithm algorithm = Algorithm::direct;
-  std::string note;    // what the plan chose
-  std::string repeat;  // the command line that repeats this case
+  std::string note;                  // what the plan chose
+  std::vector<std::string> remarks;  // what to know beside the verdict, a line each
+  std::string repeat;                // the command line that repeats this case
 };
 
 /// The machine, as far as a reader of the report needs it to believe or repeat a figure. Empty: not known.

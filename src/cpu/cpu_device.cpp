@@ -271,14 +271,15 @@ class CpuDevice final : public Device {
     return checksum(y, bytes) == at_return ? Ordering::in_stream : Ordering::outside_stream;
   }
 
-  double time_ms(const std::function<void()>& launch, Cache cache) override {
+  TimedLaunch time_launch(const std::function<void()>& launch, Cache cache, double /*lead_us*/) override {
     if (cache == Cache::cold) {
       flush_.resize(static_cast<std::size_t>(2 * info_.l2_bytes));
       std::memset(flush_.data(), ++flush_value_, flush_.size());
     }
     const auto start = std::chrono::steady_clock::now();
     launch();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return {.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count(),
+            .enqueue_us = std::nullopt};
   }
 
  private:

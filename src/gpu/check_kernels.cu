@@ -317,8 +317,8 @@ void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chun
   check_launch("gather_kernel");
 }
 
-void spin(int microseconds, cudaStream_t stream) {
-  spin_kernel<<<1, 1, 0, stream>>>(1000LL * microseconds);
+void spin(double microseconds, cudaStream_t stream) {
+  spin_kernel<<<1, 1, 0, stream>>>(static_cast<long long>(1e3 * microseconds));
   check_launch("spin_kernel");
 }
 

@@ -68,7 +68,7 @@ void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chun
             const ReferenceOut& reference, ReferencePoint* samples, int count, cudaStream_t stream);
 
 /// Occupies the stream for about `microseconds`, so that the host can enqueue ahead of the device.
-void spin(int microseconds, cudaStream_t stream);
+void spin(double microseconds, cudaStream_t stream);
 
 /// What the host and a kernel that holds a stream tell each other; in mapped host memory.
 struct Gate {

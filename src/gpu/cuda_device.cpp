@@ -19,6 +19,8 @@
 #include "gpu/ceilings.hpp"
 #include "gpu/check.hpp"
 #include "gpu/check_kernels.hpp"
+#include "gpu/nvml.hpp"
+#include "gpu/stopwatch.hpp"
 
 namespace convmish {
 namespace {
@@ -83,6 +85,13 @@ std::string format_version(int version) {  // 13000 is 13.0
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+/// "0000:1b:00.0": what NVML knows the GPU by, whatever CUDA_VISIBLE_DEVICES makes of its index.
+std::string pci_address(int index) {
+  std::array<char, 32> text{};
+  CONVMISH_CHECK_CUDA(cudaDeviceGetPCIBusId(text.data(), static_cast<int>(text.size()), index));
+  return text.data();
+}
+
 DeviceInfo read_info(int index) {
   cudaDeviceProp properties{};
   CONVMISH_CHECK_CUDA(cudaGetDeviceProperties(&properties, index));
@@ -104,14 +113,13 @@ class CudaDevice final : public Device {
     // Non-blocking: work that a variant puts on the legacy default stream is not ordered behind ours, so
     // that it can be seen to escape.
     CONVMISH_CHECK_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    CONVMISH_CHECK_CUDA(cudaEventCreate(&start_));
-    CONVMISH_CHECK_CUDA(cudaEventCreate(&stop_));
+    stopwatch_.emplace(stream_);
+    nvml_ = Nvml::open(pci_address(index));
     gpu::spin(1, stream_);  // fails where the binary has no code for this GPU
     synchronize();
   }
   ~CudaDevice() override {
-    cudaEventDestroy(start_);
-    cudaEventDestroy(stop_);
+    stopwatch_.reset();
     cudaStreamDestroy(stream_);
   }
 
@@ -122,7 +130,8 @@ class CudaDevice final : public Device {
     CONVMISH_CHECK_CUDA(cudaDriverGetVersion(&driver));
     CONVMISH_CHECK_CUDA(cudaRuntimeGetVersion(&runtime));
     environment.device = info_;
-    environment.driver = "CUDA " + format_version(driver);
+    const std::string version = nvml_ ? nvml_->driver_version() : std::string();
+    environment.driver = (version.empty() ? "" : version + ", ") + "CUDA " + format_version(driver);
     environment.cuda_runtime = format_version(runtime);
     environment.cudnn = library_version("cudnn");
     environment.cuda_compiler = "nvcc " CONVMISH_NVCC_VERSION;
@@ -180,32 +189,47 @@ class CudaDevice final : public Device {
   Ordering watch_launch(const std::function<void()>& launch, const void* y, std::size_t bytes,
                         double launch_ms) override;
 
-  double time_ms(const std::function<void()>& launch, Cache cache) override {
+  TimedLaunch time_launch(const std::function<void()>& launch, Cache cache, double lead_us) override {
     if (cache == Cache::cold) {
       const auto bytes = static_cast<std::size_t>(2 * info_.l2_bytes);
       if (!flush_) flush_.emplace(bytes);
       CONVMISH_CHECK_CUDA(cudaMemsetAsync(flush_->data(), 0, bytes, stream_));
     }
-    // The device stays busy until both events and the launch are enqueued: no gap of the host's is timed.
-    gpu::spin(kSpinMicroseconds, stream_);
-    CONVMISH_CHECK_CUDA(cudaEventRecord(start_, stream_));
+    // The device cannot have begun to spin before this moment, and has the start, the launch and the stop in
+    // its queue when it ends: then no gap of the host's is timed.
+    const auto enqueue = std::chrono::steady_clock::now();
+    gpu::spin(lead_us, stream_);
+    stopwatch_->start();
     launch();
-    CONVMISH_CHECK_CUDA(cudaEventRecord(stop_, stream_));
-    CONVMISH_CHECK_CUDA(cudaEventSynchronize(stop_));
-    float ms = 0;
-    CONVMISH_CHECK_CUDA(cudaEventElapsedTime(&ms, start_, stop_));
-    return static_cast<double>(ms);
+    stopwatch_->stop();
+    const auto enqueued = std::chrono::steady_clock::now();
+    return {.ms = stopwatch_->elapsed_ms(),
+            .enqueue_us = std::chrono::duration<double, std::micro>(enqueued - enqueue).count()};
+  }
+
+  std::optional<ClockState> clock_state() override {
+    if (!nvml_) return std::nullopt;
+    const auto now = std::chrono::steady_clock::now();
+    if (!clocks_ || now - clocks_read_ >= kClockInterval) {
+      clocks_ = nvml_->clock_state();
+      clocks_read_ = now;
+    }
+    return clocks_;
   }
 
  private:
-  static constexpr int kSpinMicroseconds = 30;  // several kernel launches of the slowest host
+  /// Rounds of short launches would else be spent in the driver, which does not read its sensors more often.
+  static constexpr std::chrono::milliseconds kClockInterval{20};
 
   template <class Visit>
   void for_each_reference(const Comparison& comparison, Visit visit);
 
   DeviceInfo info_;
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t start_ = nullptr, stop_ = nullptr;
+  std::optional<Stopwatch> stopwatch_;
+  std::unique_ptr<Nvml> nvml_;  // null where there is none
+  std::optional<ClockState> clocks_;
+  std::chrono::steady_clock::time_point clocks_read_;
   std::optional<Allocation> scratch_, flush_;
   std::optional<Ceilings> ceilings_;
 };

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/shape_text.hpp"
 #include "gpu/check.hpp"
+#include "gpu/stopwatch.hpp"
 #include "variants/common/cudnn_library.hpp"
 #include "variants/common/cudnn_rounding_probe.hpp"
 #include "variants/common/device_memory.hpp"
@@ -102,36 +103,6 @@ class TrialWorkspace {
  private:
   DeviceMemory data_;
   std::size_t bytes_ = 0, reserved_bytes_ = 0, free_bytes_ = 0;
-};
-
-/// Milliseconds on the stream's own clock.
-class Stopwatch {
- public:
-  explicit Stopwatch(Stream stream) : stream_(stream) {
-    CONVMISH_CHECK_CUDA(cudaEventCreate(&start_));
-    CONVMISH_CHECK_CUDA(cudaEventCreate(&stop_));
-  }
-  ~Stopwatch() {
-    (void)cudaEventDestroy(start_);
-    (void)cudaEventDestroy(stop_);
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
-  template <class Launch>
-  double time_ms(const Launch& launch) {
-    CONVMISH_CHECK_CUDA(cudaEventRecord(start_, stream_));
-    launch();
-    CONVMISH_CHECK_CUDA(cudaEventRecord(stop_, stream_));
-    CONVMISH_CHECK_CUDA(cudaEventSynchronize(stop_));
-    float ms = 0;
-    CONVMISH_CHECK_CUDA(cudaEventElapsedTime(&ms, start_, stop_));
-    return static_cast<double>(ms);
-  }
-
- private:
-  Stream stream_;
-  cudaEvent_t start_ = nullptr, stop_ = nullptr;
 };
 
 /// Tries what cuDNN proposes, one engine configuration after the other, and keeps the fastest.
