@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/clocks.hpp"
 #include "core/error.hpp"
 #include "core/input_text.hpp"
 #include "core/json_node.hpp"
@@ -188,6 +189,21 @@ void describe(Field& field, Is<TimeSummary> auto& time) {
 }
 
 template <class Field>
+void describe(Field& field, Is<ClockTrace> auto& clocks) {
+  field.derived("sm_mhz", [&] { return range_of(clocks.sm_mhz); });
+  field.derived("power_w", [&] { return range_of(clocks.power_w); });
+  field.derived("temperature_c", [&] { return range_of(clocks.temperature_c); });
+  field.derived("limits", [&] { return limits_of(clocks); });
+  field.group("trace", [&](auto& trace) {
+    trace("before_sample", clocks.before_sample);
+    trace("sm_mhz", clocks.sm_mhz);
+    trace("power_w", clocks.power_w);
+    trace("temperature_c", clocks.temperature_c);
+    trace("limits", clocks.limits);
+  });
+}
+
+template <class Field>
 void describe(Field& field, Is<LaunchGeometry> auto& launch) {
   field("grid", launch.grid);
   field("block", launch.block);
@@ -211,6 +227,12 @@ std::optional<ErrorSummary> deciding_error(const CaseResult& result) {
   return std::nullopt;
 }
 
+/// Unknown where no time was taken, or where the device tells nothing of its clocks.
+std::optional<bool> is_noisy(const CaseResult& result) {
+  if (!result.time_ms || !result.clocks) return std::nullopt;
+  return !result.noise.empty();
+}
+
 template <class Field>
 void describe(Field& field, Is<CaseResult> auto& result) {
   field("variant", result.variant);
@@ -230,6 +252,10 @@ void describe(Field& field, Is<CaseResult> auto& result) {
   field("checks", result.checks);
   field.added("tolerances", result.tolerances);
   field("time_ms", result.time_ms);
+  field.added("clocks", result.clocks);
+  field.derived("noisy", [&] { return is_noisy(result); });
+  field.added("noise", result.noise);
+  field.added("remeasured", result.remeasured);
   field("floor_ms", result.floor_ms);
   field("binding_ceiling", result.binding_ceiling);
   field("percent_of_floor", result.percent_of_floor);
@@ -239,6 +265,7 @@ void describe(Field& field, Is<CaseResult> auto& result) {
   field("plan_bytes", result.plan_bytes);
   field("launch", result.launch);
   field("note", result.note);
+  field.added("remarks", result.remarks);
   field("repeat", result.repeat);
 }
 

@@ -80,8 +80,10 @@ std::optional<double> least_ms(const CaseResult& row) {
 /// Half the interval's width, relative to the median.
 std::string interval(const CaseResult& row) {
   const TimeSummary* time = shown_time(row);
-  const auto half_width = time ? relative_half_width(*time) : std::nullopt;
-  return half_width ? (time->converged ? "+-" : "!+-") + percent_text(100 * *half_width) : std::string();
+  if (!time) return {};
+  const std::string mark = time->converged ? "" : "!";
+  const auto half_width = relative_half_width(*time);
+  return half_width ? mark + "+-" + percent_text(100 * *half_width) : mark;
 }
 
 /// `amount` of the direct algorithm a second. Not for an emulated kernel: the rate of an emulator is none.
@@ -96,7 +98,9 @@ std::vector<Column> columns_of(const Rows& rows) {
   constexpr auto kLeft = Column::Align::left;
   const bool several_layouts =
       std::ranges::any_of(rows, [](const CaseResult* row) { return row->layout != Layout::nchw; });
-  const auto emulated_mark = [](const CaseResult& row) { return std::string(row.emulated ? "*" : ""); };
+  const auto mark = [](const CaseResult& row) {
+    return std::string(row.emulated ? "*" : "") + (row.noise.empty() ? "" : "~");
+  };
 
   std::vector<Column> columns;
   columns.push_back(text_column(
@@ -110,9 +114,9 @@ std::vector<Column> columns_of(const Rows& rows) {
   columns.back().coloured = true;
   columns.push_back(text_column("ratio", 80, rows, worst_ratio));
   columns.push_back(text_column("max abs", 60, rows, max_abs_error));
-  columns.push_back(number_column("ms", kAlways, 4, rows, median_ms, emulated_mark));
+  columns.push_back(number_column("ms", kAlways, 4, rows, median_ms, mark));
   columns.push_back(text_column("95% CI", 50, rows, interval));
-  columns.push_back(number_column("min ms", 20, 4, rows, least_ms, emulated_mark));
+  columns.push_back(number_column("min ms", 20, 4, rows, least_ms, mark));
   columns.push_back(number_column(
       "TFLOP/s", 55, 3, rows,
       [](auto& row) -> std::optional<double> {
@@ -136,6 +140,8 @@ std::vector<Column> columns_of(const Rows& rows) {
   columns.push_back(text_column("speed-up", 85, rows, [](auto& row) {
     return row.speedup && shown_time(row) ? fmt::format("{:.2f}x", *row.speedup) : std::string();
   }));
+  columns.push_back(number_column(
+      "prepare ms", 15, 3, rows, [](auto& row) { return row.prepare_ms; }, no_mark));
   columns.push_back(text_column("n", 10, rows, [](auto& row) {
     const TimeSummary* time = shown_time(row);
     return time ? std::to_string(time->samples.size()) : std::string();
@@ -171,6 +177,9 @@ std::string header(std::span<const CaseResult> cases, const DeviceInfo& device, 
         fills.push_back(text);
   std::vector<std::string> inputs{fmt::format("seed {}", cases.front().seed)};
   if (!fills.empty()) inputs.push_back(fmt::format("fills {}", fmt::join(fills, " ")));
+  const auto timed = std::ranges::find_if(cases, [](auto& result) { return shown_time(result) != nullptr; });
+  if (timed != cases.end() && timed->time_ms->cache)
+    inputs.push_back(fmt::format("cache {}", to_string(*timed->time_ms->cache)));
   const bool has_speedup =
       std::ranges::any_of(cases, [](auto& result) { return result.speedup.has_value(); });
   if (has_speedup && !baseline.empty())
@@ -207,6 +216,18 @@ std::string skipped_lines(std::span<const CaseResult> cases, int width) {
   for (const CaseResult& result : cases)
     if (result.verdict == Verdict::skipped)
       out += folded(fmt::format("skipped {}: {}", name_of(result), explanation(result)), width, 2);
+  return out;
+}
+
+/// What a reader of the times must know.
+std::string timing_lines(std::span<const CaseResult> cases, int width) {
+  std::string out;
+  for (const CaseResult& result : cases) {
+    if (shown_time(result) && !result.noise.empty())
+      out += folded(fmt::format("noisy {}: {}; measured twice", name_of(result), result.noise), width, 2);
+    for (const std::string& remark : result.remarks)
+      out += folded(fmt::format("{}: {}", name_of(result), remark), width, 2);
+  }
   return out;
 }
 
@@ -254,7 +275,12 @@ std::string footnotes(const Rows& rows, const std::vector<std::string>& left_out
     out += folded("* emulated: a GPU kernel run on the CPU, for its results; its time says nothing of a GPU",
                   width, 2);
   if (std::ranges::any_of(rows, [](auto* row) { return interval(*row).starts_with('!'); }))
-    out += folded("! stopped at the time limit, with an interval wider than asked for", width, 2);
+    out += folded(
+        "! not converged: stopped at the time limit, with an interval wider than asked for, or with too few "
+        "samples for one",
+        width, 2);
+  if (std::ranges::any_of(rows, [](auto* row) { return shown_time(*row) && !row->noise.empty(); }))
+    out += folded("~ noisy: measured under clocks that were not steady", width, 2);
   if (!left_out.empty())
     out += folded(fmt::format("left out at this width: {}", fmt::join(left_out, ", ")), width, 2);
   return out;
@@ -274,8 +300,8 @@ std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& dev
     if (const std::string notes = footnotes(rows, left_out, style.width); !notes.empty()) out += "\n" + notes;
   }
   if (const std::string lines = not_passed_lines(cases, style); !lines.empty()) out += "\n" + lines;
-  for (const std::string& lines : {tolerance_lines(cases, style.width), activation_lines(cases, style.width),
-                                   skipped_lines(cases, style.width)})
+  for (const std::string& lines : {timing_lines(cases, style.width), tolerance_lines(cases, style.width),
+                                   activation_lines(cases, style.width), skipped_lines(cases, style.width)})
     if (!lines.empty()) out += "\n" + lines;
   return out;
 }
@@ -286,6 +312,7 @@ std::string table_legend(const TerminalStyle& style) {
       "max abs  largest |y - float64 reference|, first fill",
       "ms       median of the launches; 95% CI: half the interval of the median, relative to it",
       "TFLOP/s  2 x multiply-adds of the direct algorithm / ms;  GB/s  every tensor once / ms",
+      "prepare  plan search and repacking of weights, once for a shape and filter; no part of ms",
       "floor    least time that the device's ceilings allow / ms; bound by: the ceiling that sets it"};
   std::string out;
   for (const std::string_view line : kLines) out += folded(line, style.width, 9);

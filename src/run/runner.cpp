@@ -53,6 +53,17 @@ void guarded(Device& device, CaseResult& result, Step step) {
   device.synchronize();  // a sticky error is thrown from here: the device is lost to this process
 }
 
+/// The same for a step of the timing. A case that was checked keeps its verdict where the step could not be
+/// made, for want of memory say, and is told as not timed.
+template <class Step>
+void guarded_timing(Device& device, CaseResult& result, Step step) {
+  guarded(device, result, step);
+  if (result.verdict == Verdict::crashed) result.detail = "when timed: " + result.detail;
+  if (result.verdict != Verdict::skipped || result.checks.empty()) return;
+  result.remarks.push_back("not timed: " + result.detail);
+  set_verdict(result, Verdict::passed, {}, {});
+}
+
 void set_verdict_of(CaseResult& result, const FillResult& check) {
   set_verdict(result, check.verdict, check.reason,
               fmt::format("fill {}: {}", to_string(check.fill), check.detail));
@@ -194,22 +205,26 @@ class ShapeRun {
     std::optional<SharedOutput> output;
     std::vector<std::unique_ptr<PreparedVariant>> prepared;
     std::vector<CaseResult*> timed;
-    for_each_running([&](const Variant& variant, CaseResult& result) {
-      if (result.verdict != Verdict::passed) return;  // the time of a wrong result means nothing
-      tell(variant, {Step::Kind::prepare});
-      if (!output) output.emplace(device_, shape_);
-      auto one = std::make_unique<PreparedVariant>(device_, variant, inputs, *output, Purpose::timing);
-      other_inputs.x(variant.layout);
-      if (!result.prepare_ms) describe_plan(*one, result);
-      if (options_.run.check) {
-        const FillResult admitted = check.admit(*one, *output);
-        if (admitted.verdict == Verdict::failed)
-          return set_verdict(result, Verdict::failed, admitted.reason,
-                             "on the inputs of the timing: " + admitted.detail);
-      }
-      prepared.push_back(std::move(one));
-      timed.push_back(&result);
-    });
+    for (std::size_t i = 0; i < variants_.size(); ++i) {
+      const Variant& variant = *variants_[i];
+      CaseResult& result = results_[i];
+      if (result.verdict != Verdict::passed) continue;  // the time of a wrong result means nothing
+      guarded_timing(device_, result, [&] {
+        tell(variant, {Step::Kind::prepare});
+        if (!output) output.emplace(device_, shape_);
+        auto one = std::make_unique<PreparedVariant>(device_, variant, inputs, *output, Purpose::timing);
+        other_inputs.x(variant.layout);
+        if (!result.prepare_ms) describe_plan(*one, result);
+        if (options_.run.check) {
+          const FillResult admitted = check.admit(*one, *output);
+          if (admitted.verdict == Verdict::failed)
+            return set_verdict(result, Verdict::failed, admitted.reason,
+                               "on the inputs of the timing: " + admitted.detail);
+        }
+        prepared.push_back(std::move(one));
+        timed.push_back(&result);
+      });
+    }
 
     std::vector<PreparedVariant*> running;
     for (const auto& one : prepared) running.push_back(one.get());
@@ -219,11 +234,24 @@ class ShapeRun {
             [&](std::size_t i, std::size_t set, bool last) {
               if (options_.run.check) check.after_launch(i, set, last);
             }};
-    const auto times =
+    const auto timings =
         time_variants(device_, running, input_sets, options_.run.timing, options_.run.seed, observer);
-    for (std::size_t i = 0; i < timed.size(); ++i) timed[i]->time_ms = times[i];
+    for (std::size_t i = 0; i < timed.size(); ++i) adopt_timing(*timed[i], timings[i]);
     if (options_.run.check) check_after_timing(running, timed, check);
     tell_distances(running, timed);
+  }
+
+  void adopt_timing(CaseResult& result, const Timing& timing) {
+    if (timing.error) guarded_timing(device_, result, [&] { std::rethrow_exception(timing.error); });
+    result.time_ms = timing.time;
+    result.clocks = timing.clocks;
+    result.noise = timing.noise;
+    result.remeasured = timing.remeasured;
+    if (timing.host_gaps > 0)
+      result.remarks.push_back(
+          fmt::format("in {} of {} samples the device may have waited for the host, which took longer to "
+                      "enqueue a launch than a lead can hide: their times hold the wait",
+                      timing.host_gaps, timing.time->samples.size()));
   }
 
   void describe_plan(const PreparedVariant& prepared, CaseResult& result) {
@@ -242,7 +270,7 @@ class ShapeRun {
     for (int change = 0; change < kChangesAfterTiming; ++change) {
       check.change_inputs();
       for (std::size_t i = 0; i < running.size(); ++i) {
-        if (timed[i]->verdict != Verdict::passed) continue;
+        if (timed[i]->verdict != Verdict::passed || !timed[i]->time_ms) continue;
         guarded(device_, *timed[i], [&] {
           tell(running[i]->variant(), {Step::Kind::check_after_timing});
           if (const auto found = check.verdict(i))
@@ -252,10 +280,25 @@ class ShapeRun {
     }
   }
 
+  /// A device whose rates cannot be measured, for want of memory say, leaves the cases without a floor.
+  Ceilings ceilings_for(const std::vector<CaseResult*>& timed) {
+    try {
+      return device_.ceilings();
+    } catch (const EnvironmentError&) {
+      throw;
+    } catch (const std::exception& error) {
+      for (CaseResult* result : timed)
+        result->remarks.push_back(fmt::format("no floor: the device's ceilings: {}", error.what()));
+    }
+    device_.synchronize();  // throws where the device is lost
+    return {};
+  }
+
   void tell_distances(const std::vector<PreparedVariant*>& running, const std::vector<CaseResult*>& timed) {
-    const Ceilings ceilings = device_.ceilings();
+    const Ceilings ceilings = ceilings_for(timed);
     for (std::size_t i = 0; i < timed.size(); ++i) {
       CaseResult& result = *timed[i];
+      if (!result.time_ms) continue;
       const Variant& variant = running[i]->variant();
       if (const auto floor = floor_of(shape_, variant.pipe, variant.products, result.algorithm, ceilings)) {
         result.floor_ms = floor->ms;
@@ -263,7 +306,7 @@ class ShapeRun {
         result.percent_of_floor = 100 * floor->ms / result.time_ms->median;
       }
       for (const CaseResult* other : timed)
-        if (other->variant == options_.baseline && other->math_class == result.math_class)
+        if (other->variant == options_.baseline && other->math_class == result.math_class && other->time_ms)
           result.speedup = other->time_ms->median / result.time_ms->median;
     }
   }

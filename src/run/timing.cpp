@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <random>
 
+#include "core/clocks.hpp"
+#include "core/error.hpp"
 #include "core/statistics.hpp"
 
 namespace convmish {
@@ -12,8 +15,14 @@ namespace {
 /// Data beyond this many times the last-level cache evicts itself: no flush is needed.
 constexpr double kSelfEvicting = 4;
 
+/// A launch that keeps the host busy for longer waits for the device itself: no lead hides that.
+constexpr double kMostLeadUs = 2000;
+
+/// A variant under way.
 struct Timed {
+  Timing timing;
   std::vector<double> samples;
+  double lead_us = Device::kLeadUs;
   double total_ms = 0;        // of the samples
   double spent_ms = 0;        // the host's clock, with what surrounds a sample
   std::size_t next_look = 0;  // at the interval, in samples
@@ -44,53 +53,142 @@ void update(Timed& timed, const TimingOptions& options) {
   timed.done |= timed.converged;
 }
 
+class Rounds {
+ public:
+  Rounds(Device& device, std::span<PreparedVariant* const> variants, std::span<Inputs* const> input_sets,
+         const TimingOptions& options, std::uint64_t seed, const TimingObserver& observer)
+      : device_(device),
+        variants_(variants),
+        input_sets_(input_sets),
+        options_(options),
+        cache_(options.cache.value_or(cache_for(input_sets.front()->spec().shape, device.info()))),
+        random_(seed),
+        observer_(observer) {}
+
+  /// Times the variants of these indices, from the warm-up on. Result i belongs to order[i].
+  std::vector<Timing> time(const std::vector<std::size_t>& indices) {
+    timed_.assign(variants_.size(), {});
+    std::vector<std::size_t> order = indices;
+    // Warm-up: one launch each, for module loading and for the clocks, which are low on an idle device.
+    for (const std::size_t i : order) attempt(i, [&] { launch(i); });
+    leave(order);
+    read_clocks(order);
+    while (!order.empty()) {
+      std::shuffle(order.begin(), order.end(), random_);
+      for (const std::size_t i : order) attempt(i, [&] { take_sample(i); });
+      read_clocks(order);
+      leave(order);
+    }
+    std::vector<Timing> timings;
+    for (const std::size_t i : indices) timings.push_back(finish(timed_[i]));
+    return timings;
+  }
+
+ private:
+  /// What `step` throws ends the variant's timing alone, unless the device is lost with it.
+  template <class Step>
+  void attempt(std::size_t i, Step step) {
+    try {
+      step();
+    } catch (const EnvironmentError&) {
+      throw;  // says nothing of the variant
+    } catch (...) {
+      timed_[i].timing.error = std::current_exception();
+      timed_[i].done = true;
+      device_.synchronize();  // throws where the device is lost
+    }
+  }
+
+  void leave(std::vector<std::size_t>& order) {
+    std::erase_if(order, [&](std::size_t i) { return timed_[i].done; });
+  }
+
+  /// The input set changes with each launch, whichever variant's: y never holds the right output beforehand.
+  TimedLaunch launch(std::size_t i) {
+    observer_.before_launch(i);
+    PreparedVariant& variant = *variants_[i];
+    set_ = (set_ + 1) % input_sets_.size();
+    const float* const x = input_sets_[set_]->x(variant.variant().layout);
+    return device_.time_launch([&] { variant.launch(x); }, cache_, timed_[i].lead_us);
+  }
+
+  /// A launch in which the device may have waited for the host is made again: at once, since the host may
+  /// have been held up by chance, then with ever longer leads, for a variant that takes the host that long.
+  double launch_without_gap(std::size_t i) {
+    Timed& timed = timed_[i];
+    for (bool again = false;; again = true) {
+      const TimedLaunch launched = launch(i);
+      if (!launched.enqueue_us || *launched.enqueue_us <= timed.lead_us) return launched.ms;
+      if (timed.lead_us >= kMostLeadUs) {
+        ++timed.timing.host_gaps;
+        return launched.ms;
+      }
+      if (again) timed.lead_us = std::min(2 * timed.lead_us, kMostLeadUs);
+    }
+  }
+
+  void take_sample(std::size_t i) {
+    Timed& timed = timed_[i];
+    const auto start = std::chrono::steady_clock::now();
+    const double ms = launch_without_gap(i);
+    timed.samples.push_back(ms);
+    timed.total_ms += ms;
+    update(timed, options_);
+    observer_.after_launch(i, set_, timed.done);
+    timed.spent_ms +=
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  void read_clocks(const std::vector<std::size_t>& order) {
+    const auto state = device_.clock_state();
+    if (!state) return;
+    for (const std::size_t i : order) {
+      auto& clocks = timed_[i].timing.clocks;
+      if (!clocks) clocks.emplace();
+      add_reading(*clocks, static_cast<std::int64_t>(timed_[i].samples.size()), *state);
+    }
+  }
+
+  Timing finish(Timed& timed) const {
+    Timing timing = std::move(timed.timing);
+    if (timing.error) return timing;
+    timing.time = summarise_samples(std::move(timed.samples));
+    timing.time->converged = timed.converged;
+    timing.time->cache = cache_;
+    if (timing.clocks) timing.noise = noise_of(*timing.clocks);
+    return timing;
+  }
+
+  Device& device_;
+  std::span<PreparedVariant* const> variants_;
+  std::span<Inputs* const> input_sets_;
+  const TimingOptions& options_;
+  Cache cache_;
+  std::mt19937_64 random_;
+  const TimingObserver& observer_;
+  std::vector<Timed> timed_;  // by variant
+  std::size_t set_ = 0;       // of the last launch
+};
+
 }  // namespace
 
-std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant* const> variants,
-                                       std::span<Inputs* const> input_sets, const TimingOptions& options,
-                                       std::uint64_t seed, const TimingObserver& observer) {
-  if (variants.empty()) return {};
-  const Cache cache = options.cache.value_or(cache_for(input_sets.front()->spec().shape, device.info()));
-  std::mt19937_64 random(seed);
-  std::vector<Timed> timed(variants.size());
-  std::vector<std::size_t> order(variants.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+std::vector<Timing> time_variants(Device& device, std::span<PreparedVariant* const> variants,
+                                  std::span<Inputs* const> input_sets, const TimingOptions& options,
+                                  std::uint64_t seed, const TimingObserver& observer) {
+  Rounds rounds(device, variants, input_sets, options, seed, observer);
+  std::vector<std::size_t> all(variants.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  std::vector<Timing> timings = rounds.time(all);
 
-  // The set changes with each launch, whichever variant's: y never holds the right output beforehand.
-  std::size_t set = 0;
-  const auto launch_once = [&](std::size_t i) {
-    observer.before_launch(i);
-    PreparedVariant& variant = *variants[i];
-    set = (set + 1) % input_sets.size();
-    const float* const x = input_sets[set]->x(variant.variant().layout);
-    return device.time_ms([&] { variant.launch(x); }, cache);
-  };
-
-  // Warm-up: one launch each, for module loading and for the clocks.
-  for (const std::size_t i : order) launch_once(i);
-
-  while (!order.empty()) {
-    std::shuffle(order.begin(), order.end(), random);
-    for (const std::size_t i : order) {
-      const auto start = std::chrono::steady_clock::now();
-      const double ms = launch_once(i);
-      timed[i].samples.push_back(ms);
-      timed[i].total_ms += ms;
-      update(timed[i], options);
-      observer.after_launch(i, set, timed[i].done);
-      timed[i].spent_ms +=
-          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    }
-    std::erase_if(order, [&](std::size_t i) { return timed[i].done; });
+  std::vector<std::size_t> noisy;
+  for (const std::size_t i : all)
+    if (!timings[i].noise.empty()) noisy.push_back(i);
+  std::vector<Timing> again = rounds.time(noisy);
+  for (std::size_t i = 0; i < noisy.size(); ++i) {
+    timings[noisy[i]] = std::move(again[i]);
+    timings[noisy[i]].remeasured = true;
   }
-
-  std::vector<TimeSummary> summaries;
-  for (Timed& one : timed) {
-    summaries.push_back(summarise_samples(std::move(one.samples)));
-    summaries.back().converged = one.converged;
-    summaries.back().cache = cache;
-  }
-  return summaries;
+  return timings;
 }
 
 }  // namespace convmish

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/plan.hpp"
@@ -15,17 +18,29 @@ namespace convmish {
 /// Told of each launch, outside its time.
 struct TimingObserver {
   std::function<void(std::size_t variant)> before_launch;
-  /// Not of the warm-up. `last`: of this variant.
+  /// Only of launches that give a sample. `last`: of this variant.
   std::function<void(std::size_t variant, std::size_t input_set, bool last)> after_launch;
+};
+
+/// What the timed launches of one variant gave.
+struct Timing {
+  std::optional<TimeSummary> time;   // absent where `error` is set
+  std::optional<ClockTrace> clocks;  // absent where the device does not tell
+  std::string noise;                 // see noise_of()
+  bool remeasured = false;           // the first samples were noisy and are gone; these are others
+  std::int64_t host_gaps = 0;        // samples in which the device may have waited for the host
+  std::exception_ptr error;          // what a launch or the observer threw, which ended the variant's timing
 };
 
 /// Times all `variants` in interleaved rounds, each round in a random order drawn from `seed`, so that a
 /// drift of clocks or temperature hits all alike. A variant leaves the rounds when its median's interval is
-/// narrow enough or its time is up. Launches take turns with the x of `input_sets`.
+/// narrow enough or its time is up. Launches take turns with the x of `input_sets`. Clocks are read between
+/// rounds. The variants whose times are noisy are then timed once more, together.
 ///
-/// Result i belongs to variant i.
-std::vector<TimeSummary> time_variants(Device& device, std::span<PreparedVariant* const> variants,
-                                       std::span<Inputs* const> input_sets, const TimingOptions& options,
-                                       std::uint64_t seed, const TimingObserver& observer);
+/// Result i belongs to variant i, its sample j to round j. Throws EnvironmentError, and what the device
+/// throws when it is lost.
+std::vector<Timing> time_variants(Device& device, std::span<PreparedVariant* const> variants,
+                                  std::span<Inputs* const> input_sets, const TimingOptions& options,
+                                  std::uint64_t seed, const TimingObserver& observer);
 
 }  // namespace convmish

@@ -79,6 +79,14 @@ TEST(JsonCase, KeepsEveryMember) {
   a.binding_ceiling = "ffma";
   a.speedup = 1.25;
   a.note = "tile 64x128";
+  a.remarks = {"one", "another"};
+  a.clocks = ClockTrace{.before_sample = {0, 4},
+                        .sm_mhz = {1980, std::nullopt},
+                        .power_w = {std::nullopt, 1.0 / 3},
+                        .temperature_c = {51, 58},
+                        .limits = {{}, {ClockLimit::power_brake}}};
+  a.noise = "the SM clock went";
+  a.remeasured = true;
   a.seed = std::numeric_limits<std::uint64_t>::max();
   const CaseResult b = case_from_json(to_json_line(a), "worker");
 
@@ -90,7 +98,12 @@ TEST(JsonCase, KeepsEveryMember) {
             std::tie(a.floor_ms, a.percent_of_floor, a.binding_ceiling, a.speedup, a.prepare_ms));
   EXPECT_EQ(std::tie(b.workspace_bytes, b.plan_bytes), std::tie(a.workspace_bytes, a.plan_bytes));
 
-  ASSERT_TRUE(b.time_ms && b.launch);
+  EXPECT_EQ(std::tie(b.noise, b.remeasured, b.remarks), std::tie(a.noise, a.remeasured, a.remarks));
+
+  ASSERT_TRUE(b.time_ms && b.launch && b.clocks);
+  const ClockTrace &u = *a.clocks, &v = *b.clocks;
+  EXPECT_EQ(std::tie(v.before_sample, v.sm_mhz, v.power_w, v.temperature_c, v.limits),
+            std::tie(u.before_sample, u.sm_mhz, u.power_w, u.temperature_c, u.limits));
   const TimeSummary &s = *a.time_ms, &t = *b.time_ms;
   EXPECT_EQ(
       std::tie(t.median, t.mean, t.min, t.p5, t.p95, t.stddev, t.ci95, t.converged, t.cache, t.samples),
@@ -150,6 +163,7 @@ TEST(JsonCase, ReadsAnEarlierMinorVersion) {
   document.erase("tolerances");
   document["time_ms"] = json_of(testing::passed_case("tiled", MathClass::fp32, 1))["time_ms"];
   document["time_ms"].erase("cache");
+  for (const char* key : {"clocks", "noisy", "noise", "remeasured", "remarks"}) document.erase(key);
   for (json& check : document["checks"]) {
     check.erase("forensics");
     check["error"].erase("activation_ulp");
@@ -160,6 +174,21 @@ TEST(JsonCase, ReadsAnEarlierMinorVersion) {
   EXPECT_TRUE(result.tolerances.empty());
   EXPECT_FALSE(result.checks.back().forensics);
   EXPECT_FALSE(result.time_ms->cache);
+}
+
+TEST(JsonCase, ClocksAreToldByTheirRangeAndTheirTrace) {
+  const auto cases = testing::gpu_report().cases;
+  const auto noisy = std::ranges::find(cases, "hopper_fp16x1", &CaseResult::variant);
+  const json told = json_of(*noisy);
+  EXPECT_EQ(told["noisy"], true);
+  EXPECT_EQ(told["clocks"]["sm_mhz"], json::parse("[1755, 1980]"));
+  EXPECT_EQ(told["clocks"]["limits"], json::parse(R"(["sw_power_cap", "hw_thermal"])"));
+  EXPECT_EQ(told["clocks"]["trace"]["sm_mhz"], json::parse("[1980, 1755, null]"));
+  EXPECT_EQ(told["clocks"]["trace"]["before_sample"], json::parse("[0, 2, 6]"));
+
+  const json without = json_of(testing::passed_case("naive", MathClass::fp32, 2));
+  EXPECT_TRUE(without["clocks"].is_null());
+  EXPECT_TRUE(without["noisy"].is_null()) << "not known";
 }
 
 TEST(JsonCase, DoublesKeepTheirBits) {
@@ -297,6 +326,7 @@ TEST(ReportSchema, HasTheWordsOfTheCode) {
   expect_words<Axis>(schema, "axis");
   expect_words<Fill>(schema, "fill");
   expect_words<Verdict>(schema, "verdict");
+  expect_words<ClockLimit>(schema, "clock_limit");
   EXPECT_EQ(schema["properties"]["schema_version"]["enum"].back(),
             json::parse(to_json(Report()))["schema_version"]);
 }

@@ -58,7 +58,8 @@ TEST(ShapeTable, HeaderTellsTheCounts) {
   EXPECT_EQ(
       lines[0],
       "NVIDIA H200 (cuda:0)  n64c64h256w256k128  608.8 GFLOP  3.188 GB least traffic  528515072 outputs");
-  EXPECT_EQ(lines[1], "seed 42  fills kernelbench normal  speed-up over cudnn_unfused of the same class");
+  EXPECT_EQ(lines[1],
+            "seed 42  fills kernelbench normal  cache hot  speed-up over cudnn_unfused of the same class");
 }
 
 TEST(ShapeTable, FastestFirstWithinAClass) {
@@ -74,14 +75,12 @@ TEST(ShapeTable, FastestFirstWithinAClass) {
 TEST(ShapeTable, ARowHoldsTheFigures) {
   const Report report{.cases = {testing::passed_case("naive", MathClass::fp32, 91.8)}};
   const std::string table = table_of(report);
-  EXPECT_EQ(
-      words_of(title_line(table)),
-      words_of(
-          "variant class verdict ratio max abs ms 95% CI min ms TFLOP/s GB/s floor bound by speed-up n"));
+  EXPECT_EQ(words_of(title_line(table)), words_of("variant class verdict ratio max abs ms 95% CI min ms "
+                                                  "TFLOP/s GB/s floor bound by speed-up prepare ms n"));
   // 608.85 GFLOP and 3.188 GB in 91.8 ms; the largest error is that of the first fill, the ratio that of all.
   EXPECT_THAT(words_of(rows_of(table)[0]),
               ElementsAre("naive", "fp32", "passed", "0.50", "1.9e-6", "91.80", "+-0.20%", "91.34", "6.63",
-                          "34.7", "0.82%", "dram", "0.08x", "6"));
+                          "34.7", "0.82%", "dram", "0.08x", "1.50", "6"));
 }
 
 TEST(ShapeTable, OnlyWhatPassedHasATime) {
@@ -91,7 +90,7 @@ TEST(ShapeTable, OnlyWhatPassedHasATime) {
   const auto rows = rows_of(table_of(report));
   EXPECT_THAT(rows[0], HasSubstr("naive"));
   EXPECT_THAT(words_of(rows[1]), ElementsAre("tiled", "fp32", "failed", "inf", "1.9e-6", "-", "-", "-", "-",
-                                             "-", "-", "-", "-", "-"));
+                                             "-", "-", "-", "-", "1.50", "-"));
 }
 
 TEST(ShapeTable, FailuresAreToldWithTheirRepetition) {
@@ -146,8 +145,26 @@ TEST(ShapeTable, EmulatedTimesAreMarked) {
 TEST(ShapeTable, TimeLimitIsMarked) {
   const std::string table = table_of(testing::gpu_report());
   EXPECT_THAT(table, HasSubstr("!+-8.33%"));
-  EXPECT_THAT(table, HasSubstr("! stopped at the time limit"));
+  EXPECT_THAT(table, HasSubstr("! not converged: stopped at the time limit"));
   EXPECT_THAT(table_of(testing::cpu_report()), Not(HasSubstr("time limit")));
+
+  // Launches so long that the limit leaves too few of them for an interval.
+  Report report{.cases = {testing::passed_case("naive", MathClass::fp32, 800)}};
+  report.cases[0].time_ms->ci95.reset();
+  report.cases[0].time_ms->converged = false;
+  EXPECT_THAT(words_of(rows_of(table_of(report))[0]), ::testing::Contains("!"));
+  EXPECT_THAT(table_of(report), HasSubstr("! not converged"));
+}
+
+TEST(ShapeTable, NoiseAndRemarksAreTold) {
+  const std::string table = table_of(testing::gpu_report());
+  EXPECT_THAT(table, HasSubstr("~1.200"));
+  EXPECT_THAT(table, HasSubstr("\n~ noisy: "));
+  EXPECT_THAT(table,
+              HasSubstr("\nnoisy hopper_fp16x1:tf32: the SM clock went from 1755 to 1980 MHz; clocks were "
+                        "held down (hw_thermal); measured twice\n"
+                        "hopper_fp16x3:fp32: in 3 of 6 samples the device waited for the host\n"));
+  EXPECT_THAT(table_of(testing::cpu_report()), Not(HasSubstr("noisy")));
 }
 
 TEST(ShapeTable, UncheckedIsNotPassed) {

@@ -1,0 +1,62 @@
+// The CPU device with a scripted clock: what a launch takes, how long the host is busy with it, and what the
+// clocks do are the test's to say. Everything else is the CPU's own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "core/device.hpp"
+
+namespace convmish {
+
+class FakeDevice : public Device {
+ public:
+  /// Of the launch that has just been made, after `lead_us` of lead.
+  std::function<TimedLaunch(double lead_us)> clock = [](double) { return TimedLaunch{1.0, std::nullopt}; };
+  std::function<std::optional<ClockState>()> clocks = [] { return std::optional<ClockState>(); };
+  std::function<Ceilings()> rates = [] { return Ceilings{}; };
+
+  TimedLaunch time_launch(const std::function<void()>& launch, Cache, double lead_us) override {
+    launch();
+    return clock(lead_us);
+  }
+  std::optional<ClockState> clock_state() override { return clocks(); }
+  Ceilings ceilings() override { return rates(); }
+
+  const DeviceInfo& info() const override { return cpu_->info(); }
+  void describe(Environment& environment) const override { cpu_->describe(environment); }
+  std::int64_t free_bytes() override { return cpu_->free_bytes(); }
+  std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return cpu_->allocate(bytes); }
+  void download(void* host, const void* device, std::size_t bytes) override {
+    cpu_->download(host, device, bytes);
+  }
+  void upload(void* device, const void* host, std::size_t bytes) override {
+    cpu_->upload(device, host, bytes);
+  }
+  void draw_tensor(const FillSpec& spec, Tensor tensor, Layout layout, float* destination) override {
+    cpu_->draw_tensor(spec, tensor, layout, destination);
+  }
+  void fill_words(void* destination, std::size_t bytes, std::uint32_t word) override {
+    cpu_->fill_words(destination, bytes, word);
+  }
+  std::uint64_t checksum(const void* data, std::size_t bytes) override { return cpu_->checksum(data, bytes); }
+  ErrorSummary compare(const Comparison& comparison, std::span<ReferencePoint> samples) override {
+    return cpu_->compare(comparison, samples);
+  }
+  WrongCounts count_wrong(const Comparison& comparison, std::uint32_t poison) override {
+    return cpu_->count_wrong(comparison, poison);
+  }
+  Stream stream() override { return cpu_->stream(); }
+  void synchronize() override { cpu_->synchronize(); }
+  Ordering watch_launch(const std::function<void()>& launch, const void* y, std::size_t bytes,
+                        double launch_ms) override {
+    return cpu_->watch_launch(launch, y, bytes, launch_ms);
+  }
+
+ private:
+  std::unique_ptr<Device> cpu_ = make_cpu_device();
+};
+
+}  // namespace convmish
