@@ -1,5 +1,6 @@
 #include "run/inputs.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "check/tensor_view.hpp"
@@ -35,8 +36,8 @@ const float* Inputs::tensor(Tensor tensor, Layout layout) {
   return held_.back().buffer->floats();
 }
 
-void Inputs::redraw_x(std::uint64_t seed) {
-  spec_.seed = seed;
+void Inputs::redraw_x(Fill fill, std::uint64_t seed) {
+  spec_ = fill_spec(fill, seed, spec_.shape);
   changed_element_.reset();
   for (Held& held : held_) {
     if (held.tensor != Tensor::x) continue;
@@ -62,9 +63,11 @@ void Inputs::change_element(std::uint64_t random) {
   };
   const std::int64_t column = 1 + pick(s.q()), row = 1 + pick(s.p()), plane = pick(s.n * s.c);
   const float drawn = spec_.fill == Fill::wide ? 0x1p20f : 1;  // about the largest
-  const auto products = static_cast<std::uint64_t>(s.c * kTaps);
-  changed_element_ = {(plane * s.h + row) * s.w + column,
-                      drawn * static_cast<float>(std::bit_ceil(products))};
+  // Of all the products' sum: beyond what any class rounds, but not so much that a serial fp32 sum would
+  // lose the others.
+  constexpr float kShare = 1.0f / 16;
+  const auto products = static_cast<float>(std::bit_ceil(static_cast<std::uint64_t>(s.c * kTaps)));
+  changed_element_ = {(plane * s.h + row) * s.w + column, drawn * std::max(4.0f, kShare * products)};
   write_x(changed_element_->index, changed_element_->value);
 }
 

@@ -28,11 +28,10 @@ class Inputs {
   const float* filter(Layout layout) { return tensor(Tensor::filter, layout); }
   const float* bias() { return tensor(Tensor::bias, Layout::nchw); }
 
-  /// Draws every x anew, in place, from another seed; filter and bias stay.
-  void redraw_x(std::uint64_t seed);
+  /// Draws every x anew, in place, in another way; filter and bias stay.
+  void redraw_x(Fill fill, std::uint64_t seed);
   /// Changes one element of every x in place, off the edges, which some filters never reach to; the one of
-  /// the call before is as drawn again. The new value outweighs all the other products of an output: no
-  /// rounding of a class hides it.
+  /// the call before is as drawn again. No rounding of a class hides the new value.
   void change_element(std::uint64_t random);
 
   /// Draws every tensor anew, in place, as it was drawn first.

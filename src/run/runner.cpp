@@ -17,9 +17,6 @@
 namespace convmish {
 namespace {
 
-/// One change may fall on what a cheating kernel knows its input by; two hardly do.
-constexpr int kChangesAfterTiming = 2;
-
 bool still_runs(const CaseResult& result) {
   return result.verdict == Verdict::passed || result.verdict == Verdict::failed ||
          result.verdict == Verdict::mistrusted;
@@ -267,8 +264,8 @@ class ShapeRun {
   /// What was timed must be what was verified.
   void check_after_timing(const std::vector<PreparedVariant*>& running, const std::vector<CaseResult*>& timed,
                           TimedCheck& check) {
-    for (int change = 0; change < kChangesAfterTiming; ++change) {
-      check.change_inputs();
+    for (const TimedCheck::Change change : TimedCheck::kChanges) {
+      check.change_x(change);
       for (std::size_t i = 0; i < running.size(); ++i) {
         if (timed[i]->verdict != Verdict::passed || !timed[i]->time_ms) continue;
         guarded(device_, *timed[i], [&] {

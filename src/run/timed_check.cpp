@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "run/verify.hpp"
 
@@ -22,12 +23,16 @@ TimedCheck::TimedCheck(Device& device, InputSets inputs)
     : device_(device), inputs_(inputs), random_(std::random_device{}()) {}
 
 FillResult TimedCheck::admit(PreparedVariant& variant, SharedOutput& output) {
-  Entry entry{&variant, &output, {}};
+  Entry entry{
+      .variant = &variant, .output = &output, .watched = 1 + static_cast<std::int64_t>(random_() % kFirst)};
   FillResult check;
   for (std::size_t set = 0; set < inputs_.size(); ++set) {
     output.poison(kPoison);
+    const auto start = std::chrono::steady_clock::now();
     variant.launch(inputs_[set]->x(variant.variant().layout));
     device_.synchronize();
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
+    entry.launch_ms = taken.count();
     entry.bits[set] = device_.checksum(output.y(), output.y_bytes());
     check = judge_output(device_, variant, *inputs_[set], *inputs_[0], output);
     if (check.verdict == Verdict::failed) return check;
@@ -42,25 +47,44 @@ void TimedCheck::after_launch(std::size_t variant, std::size_t input_set, bool l
   ++entry.launches;
   const std::int64_t one_in = entry.repeatable ? kOneIn : std::max(kOneIn, entry.launches / kComparisons);
   const bool chosen = last || entry.launches <= kFirst || random_() % static_cast<std::uint64_t>(one_in) == 0;
-  if (entry.failure || !chosen) return;
+  const bool watched = entry.launches == entry.watched || (last && entry.launches < entry.watched);
+  if (chosen && !entry.failure) entry.failure = look(entry, input_set);
+  if (watched && !entry.failure) entry.failure = watch(entry, input_set);
+}
+
+std::optional<std::string> TimedCheck::look(Entry& entry, std::size_t input_set) {
   // Before the comparison, whose reference a changed input would change too.
   if (const auto found = damage(entry)) {
-    entry.failure =
-        fmt::format("timed launch {}, or another since the look before: {}", entry.launches, *found);
     for (Inputs* const inputs : inputs_) inputs->restore();  // the others go on with what was drawn
-    return;
+    return fmt::format("timed launch {}, or another since the look before: {}", entry.launches, *found);
   }
   SharedOutput& output = *entry.output;
-  if (device_.checksum(output.y(), output.y_bytes()) == entry.bits[input_set]) return;
+  if (device_.checksum(output.y(), output.y_bytes()) == entry.bits[input_set]) return std::nullopt;
   const FillResult check = judge_output(device_, *entry.variant, *inputs_[input_set], *inputs_[0], output);
   // Other bits, but right: its sums are not ordered. Each look would now take a comparison.
   entry.repeatable = false;
-  if (check.verdict == Verdict::failed)
-    entry.failure = fmt::format("timed launch {}: {}", entry.launches, check.detail);
+  if (check.verdict != Verdict::failed) return std::nullopt;
+  return fmt::format("timed launch {}: {}", entry.launches, check.detail);
 }
 
-void TimedCheck::change_inputs() {
-  inputs_.back()->change_element(random_());
+std::optional<std::string> TimedCheck::watch(Entry& entry, std::size_t input_set) {
+  SharedOutput& output = *entry.output;
+  output.poison(kPlausible);
+  const float* const x = inputs_[input_set]->x(entry.variant->variant().layout);
+  const auto ordering =
+      device_.watch_launch([&] { entry.variant->launch(x); }, output.y(), output.y_bytes(), entry.launch_ms);
+  output.poison(kPlausible);  // the next launch may be of this input set
+  const auto found = disorder(ordering);
+  if (!found) return std::nullopt;
+  return fmt::format("between the timed launches, behind launch {}: {}", entry.launches, *found);
+}
+
+void TimedCheck::change_x(Change change) {
+  Inputs& changed = *inputs_.back();
+  if (change == Change::normal)
+    changed.redraw_x(Fill::normal, random_());
+  else
+    changed.change_element(random_());
 }
 
 std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
@@ -72,7 +96,7 @@ std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
   if (const auto found = damage(entry)) return "after the timed launches: " + *found;
   const FillResult check = judge_output(device_, *entry.variant, changed, *inputs_[0], *entry.output);
   if (check.verdict != Verdict::failed) return std::nullopt;
-  return "after the timed launches, with one element of x changed: " + check.detail;
+  return "after the timed launches, with x changed in place: " + check.detail;
 }
 
 std::optional<std::string> TimedCheck::damage(const Entry& entry) {

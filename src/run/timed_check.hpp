@@ -31,11 +31,14 @@ class TimedCheck {
   /// To be told after each timed launch, while y is as the launch left it.
   void after_launch(std::size_t variant, std::size_t input_set, bool last);
 
-  /// After all timed launches: changes one element of an input set in place. What is kept from earlier
-  /// launches is wrong now, unless it is known by a sign that takes in this very element.
-  void change_inputs();
-  /// Launches a variant on the changed inputs the way it was timed. What was found against its launches so
-  /// far; nothing if they did their work.
+  /// After all timed launches: changes an x in place, each time in another way. First one element, twice:
+  /// what is kept from earlier launches is wrong now, unless it is known by a sign that takes in this very
+  /// element. Then the whole x, as `normal`: the timed plan is held to its class by the fingerprint too.
+  enum class Change { element, other_element, normal };
+  static constexpr std::array kChanges{Change::element, Change::other_element, Change::normal};
+  void change_x(Change change);
+  /// Launches a variant on the changed x the way it was timed. What was found against its launches so far;
+  /// nothing if they did their work.
   std::optional<std::string> verdict(std::size_t variant);
 
  private:
@@ -43,11 +46,15 @@ class TimedCheck {
     PreparedVariant* variant;
     SharedOutput* output;
     std::array<std::uint64_t, std::tuple_size_v<InputSets>> bits;
+    double launch_ms;      // about, by the host's clock
+    std::int64_t watched;  // the launch behind which one is watched for work beside the stream
     bool repeatable = true;
     std::int64_t launches = 0;
     std::optional<std::string> failure;
   };
 
+  std::optional<std::string> look(Entry& entry, std::size_t input_set);
+  std::optional<std::string> watch(Entry& entry, std::size_t input_set);
   std::optional<std::string> damage(const Entry& entry);
 
   Device& device_;

@@ -45,7 +45,7 @@ std::vector<ToleranceResult> apply_kernelbench(Device& device, PreparedVariant& 
   ToleranceResult float64{.name = to_string(tolerance), .fill = fill, .against = "float64"};
   ToleranceResult tf32{.name = to_string(tolerance), .fill = fill, .against = "tf32"};
   for (int i = 0; i < kInputs; ++i) {
-    if (i > 0) inputs.redraw_x(inputs.spec().seed + 1);
+    if (i > 0) inputs.redraw_x(Fill::kernelbench, inputs.spec().seed + 1);
     output.poison(kPoison);
     prepared.launch(inputs.x(prepared.variant().layout));
     device.synchronize();

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 /// How long an output that launch left unwritten is watched: a busy host may be slow to start a thread.
-constexpr auto kLateStart = 500ms;
+constexpr auto kLateStart = 200ms;
 
 /// Outputs at which 0 would fail, of all: with fewer than this, passing proves nothing.
 constexpr double kLeastTelling = 0.1;
@@ -78,6 +78,18 @@ std::optional<std::string> damage_of(Inputs& inputs, SharedOutput& output, Prepa
 }
 
 }  // namespace
+
+std::optional<std::string> disorder(Device::Ordering ordering) {
+  switch (ordering) {
+    case Device::Ordering::in_stream:
+      break;
+    case Device::Ordering::outside_stream:
+      return "y changed by work that was not on the launch's stream";
+    case Device::Ordering::waited:
+      return "launch waited for its stream, which was held";
+  }
+  return std::nullopt;
+}
 
 std::vector<Fill> default_fills() {
   return {Fill::kernelbench, Fill::normal, Fill::positive, Fill::wide, Fill::exact, Fill::special};
@@ -159,10 +171,8 @@ FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, Sha
   }
 
   // These explain whatever else was found.
-  if (changed_later || ordering == Device::Ordering::outside_stream)
-    overrule(result, reason::unordered_work, "y changed by work that was not on the launch's stream");
-  else if (ordering == Device::Ordering::waited)
-    overrule(result, reason::unordered_work, "launch waited for its stream, which was held");
+  if (const auto found = disorder(changed_later ? Device::Ordering::outside_stream : ordering))
+    overrule(result, reason::unordered_work, *found);
   if (!damage) damage = damage_of(inputs, output, prepared);
   if (damage) overrule(result, reason::wrote_outside, *damage);
   return result;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/result.hpp"
@@ -23,6 +25,9 @@ std::int64_t check_batch(const Shape& shape, bool first);
 /// throws.
 FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output,
                   std::span<ReferencePoint> samples);
+
+/// What a watched launch did wrong; nothing where all of its work was on its stream.
+std::optional<std::string> disorder(Device::Ordering ordering);
 
 /// The output as it stands against the reference of `inputs.x` and the weights of `weights`, by the strict
 /// rule.

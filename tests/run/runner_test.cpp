@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "check/multiplicand.hpp"
 #include "core/error.hpp"
 #include "run/verify.hpp"
 #include "tests/run/host_variants.hpp"
@@ -19,6 +20,7 @@ namespace convmish {
 namespace {
 
 constexpr Shape kShape{.n = 2, .c = 5, .h = 9, .w = 8, .k = 3};
+constexpr int kLaunchesBeforeTiming = 2 * 6 + 2;  // two a check, then one on each set of inputs
 
 RunnerOptions quick() {
   RunnerOptions options;
@@ -98,7 +100,7 @@ TEST(Runner, FailsAChangedInput) {
 TEST(Runner, FailsAVariantThatIsRightOnlyAtFirst) {
   const CaseResult result = run_one(host_variant(
       "tired", [count = std::make_shared<int>(0)](const Problem& problem, const LaunchArgs& args) {
-        if (++*count <= 2 * 6 + 4) convolve_on_host(problem, args);  // all checks, and a few timed launches
+        if (++*count <= kLaunchesBeforeTiming + 2) convolve_on_host(problem, args);
       }));
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_EQ(result.reason, "wrong_when_timed");
@@ -115,16 +117,79 @@ TEST(Runner, DoesNotBlameTheNextVariantForDamage) {
   EXPECT_EQ(results[1].verdict, Verdict::passed) << results[1].detail;
 }
 
+/// `launch` may go on in a thread, which ends before its buffers do; it is told which launch this is.
+Variant threaded_variant(void (*launch)(int count, const Problem&, const LaunchArgs&, std::jthread&)) {
+  Variant variant = host_variant("threaded");
+  variant.prepare = [launch, count = std::make_shared<int>(0)](const Problem& problem) {
+    Plan plan;
+    plan.launch = [=, thread = std::make_shared<std::jthread>()](const LaunchArgs& args) {
+      launch(++*count, problem, args, *thread);
+    };
+    return plan;
+  };
+  return variant;
+}
+
 TEST(Runner, FailsWorkThatGoesOnAfterLaunch) {
-  const CaseResult result = run_one(host_variant(
-      "late", [worker = std::make_shared<std::jthread>()](const Problem& problem, const LaunchArgs& args) {
-        *worker = std::jthread([problem, args] {
+  const CaseResult result =
+      run_one(threaded_variant([](int, const Problem& problem, const LaunchArgs& args, std::jthread& thread) {
+        thread = std::jthread([problem, args] {
           std::this_thread::sleep_for(std::chrono::milliseconds(2));  // launch has returned by then
           convolve_on_host(problem, args);
         });
       }));
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_EQ(result.reason, "work_outside_stream");
+}
+
+TEST(Runner, FailsWorkThatGoesOnAfterTimedLaunchesOnly) {
+  const CaseResult result = run_one(
+      threaded_variant([](int count, const Problem& problem, const LaunchArgs& args, std::jthread& thread) {
+        if (thread.joinable()) thread.join();
+        convolve_on_host(problem, args);
+        if (count <= kLaunchesBeforeTiming) return;
+        thread = std::jthread([y = args.y] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(5));  // a look is over by then
+          *y += 1;
+        });
+      }));
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.reason, "wrong_when_timed");
+}
+
+TEST(Runner, FailsAnotherClassWhenTimed) {
+  // So many products that the rule for fp32 allows TF32's error: only the fingerprint tells.
+  constexpr Shape kDeep{.n = 1, .c = 2048, .h = 4, .w = 5, .k = 8};
+  Variant variant = host_variant("tf32_when_timed");
+  variant.prepare = [](const Problem& problem) {
+    Plan plan;
+    plan.launch = [problem](const LaunchArgs& args) {
+      // Exact where one element outweighs others: there the rule itself would tell.
+      const bool rounds =
+          problem.timed && *std::max_element(args.x, args.x + problem.shape.x_elements()) < 100;
+      const auto rounded = [rounds](const float* from, std::int64_t count) {
+        std::vector<float> to(from, from + count);
+        if (rounds)
+          for (float& value : to) value = round_multiplicand(Multiplicands::tf32, value);
+        return to;
+      };
+      const std::vector<float> x = rounded(args.x, problem.shape.x_elements());
+      const std::vector<float> filter = rounded(problem.filter, problem.shape.filter_elements());
+      Problem with = problem;
+      with.filter = filter.data();
+      LaunchArgs on = args;
+      on.x = x.data();
+      convolve_on_host(with, on);
+    };
+    return plan;
+  };
+  RunnerOptions options = quick();
+  options.run.fills = {Fill::kernelbench};
+  const auto device = make_cpu_device();
+  const CaseResult result = run_shape(*device, {&variant}, kDeep, options).front();
+  EXPECT_EQ(result.checks.front().verdict, Verdict::passed) << result.checks.front().detail;
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_NE(result.detail.find("declared fp32"), std::string::npos) << result.detail;
 }
 
 TEST(Runner, FailsAnOutputKeptForAnInputThatHasSinceChangedInPlace) {
