@@ -1,9 +1,10 @@
-"""The figures of a group: times, launches in order, roofline, accuracy against time."""
+"""The figures of a group: times, roofline, accuracy against time, and those of the files beside this one."""
 
 import altair as alt
 
 from . import style
 from .group import Group
+from .launches import launches
 from .style import TIME, TOLD, Figure
 from .sweeps import sweeps
 
@@ -17,7 +18,7 @@ ERRORS = {
 
 
 def figures(group: Group) -> list[Figure]:
-    made = [*times(group), samples(group)]
+    made = [*times(group), launches(group)]
     if group.ceilings:
         made.append(roofline(group))
     if any(row["checks"] for row in group.rows):
@@ -47,9 +48,9 @@ def time(group: Group, name: str, title: str, shape: str) -> Figure:
         group,
         name,
         title,
-        "Dot: the median, with the half width of its 95 % interval; hollow where the interval did not become as narrow "
-        "as asked. Thick line: that interval. Thin line: 5th to 95th percentile. Tick: the floor, the least time that "
-        "the device's ceilings allow.",
+        "Dot: the median, with the half width of its 95 % interval; hollow where it did not become as narrow as asked "
+        "or the clocks were unsteady. Thick line: that interval. Thin line: 5th to 95th percentile. Tick: the floor, "
+        "the least time that the device's ceilings allow.",
         rows.mark_tick(color=style.GREY, thickness=2, size=12).encode(x=x("floor")),
         rows.mark_rule(strokeWidth=1).encode(x=x("p5"), x2="p95", color=colour),
         rows.mark_rule(strokeWidth=5, opacity=0.5).encode(x=x("low"), x2="high", color=colour),
@@ -57,54 +58,12 @@ def time(group: Group, name: str, title: str, shape: str) -> Figure:
             x=x("median"),
             fill=style.by_class(group, alt.Fill),
             stroke=style.by_class(group, alt.Stroke),
-            fillOpacity=alt.condition("datum.converged", alt.value(1), alt.value(0)),
+            fillOpacity=alt.condition("datum.steady", alt.value(1), alt.value(0)),
             **style.by_report(group),
         ),
         rows.transform_calculate(label=label).mark_text(**style.beside("start", "end")).encode(text="label:N"),
         height=alt.Step(26),
     )
-
-
-def samples(group: Group) -> Figure:
-    first = next(row["name"] for row in group.rows if row["shape"] == group.shape)
-    variant = alt.param("variant", value=first, bind=alt.binding_select(options=group.names, name="variant "))
-    rows = style.rows_of(group).transform_filter("datum.shape === shape && datum.name === variant")
-    launches = (
-        rows.transform_flatten(["samples"])
-        .transform_window(launch="row_number()", groupby=["source"])
-        .encode(
-            x=alt.X(
-                "launch:Q",
-                title="launch, in order",
-                axis=alt.Axis(tickMinStep=1, tickCount=10, format="d", grid=False),
-                scale=alt.Scale(nice=False),
-            ),
-            y=alt.Y("samples:Q", title=TIME, scale=alt.Scale(zero=False)),
-            color=style.by_class(group).legend(None),
-        )
-    )
-    line = launches.mark_line(strokeWidth=1)
-    if len(group.reports) > 1:
-        line = line.encode(strokeDash=alt.StrokeDash("source:N", title="report"))
-    tooltip = {"launch": "datum.launch", "ms": "format(datum.samples, '.7~g')", "report": "datum.source"}
-    return style.figure(
-        group,
-        "samples",
-        "Launches in order",
-        "Every timed launch of one variant. Line and band: the median and its 95 % interval. Empty where the variant "
-        "has no time on the selected shape.",
-        rows.mark_rect(opacity=0.15, color=style.GREY).encode(y=alt.Y("low:Q", title=TIME), y2="high"),
-        rows.mark_rule(color=style.GREY).encode(y=alt.Y("median:Q", title=TIME)),
-        line,
-        launches.mark_point(size=14, filled=True, opacity=1, tooltip=told_as(tooltip)),
-        height=240,
-        params=(variant,),
-    )
-
-
-def told_as(fields: dict[str, str]) -> alt.ExprRef:
-    """A tooltip: title -> Vega expression."""
-    return alt.ExprRef("{" + ", ".join(f"'{title}': {expression}" for title, expression in fields.items()) + "}")
 
 
 def roofline(group: Group) -> Figure:
@@ -117,13 +76,14 @@ def roofline(group: Group) -> Figure:
         "roofline",
         "Roofline",
         "Every case by the rate of the direct algorithm's FLOPs, so that a transform may lie above its pipe. Lines: "
-        "the ceilings that bind a floor of these reports. Named: the fastest of each class on the selected shape.",
+        "the ceilings, as measured where the label says nothing else; of reports before schema 1.2, those that bind a "
+        "floor. Named: the fastest of each class on the selected shape.",
         lines.mark_line(color=style.GREY, strokeWidth=1.5).encode(x=x, y=y, detail=["label:N", "source:N"]),
         lines.transform_filter("isValid(datum.offset)")
         .mark_text(
             align="right",
             dy=alt.ExprRef("datum.offset"),
-            tooltip=told_as({"ceiling": "datum.label", "report": "datum.source"}),
+            tooltip=style.told_as({"ceiling": "datum.label", "report": "datum.source"}),
         )
         .encode(x=x, y=y, text="label:N"),
         rows.mark_point(size=60, filled=True, tooltip=TOLD).encode(

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 
-from . import ceilings
+from .ceilings import Rate, lines
 from .model import Row, Source
 
 EMULATED = (
@@ -21,6 +21,7 @@ COLUMNS = {
     "5th percentile, ms": ("p5", ".7g"),
     "95th percentile, ms": ("p95", ".7g"),
     "launches": ("launches", ""),
+    "remark": ("remark", ""),
     "cache": ("cache", ""),
     "TFLOP/s": ("tflops", ".4g"),
     "GB/s": ("gbps", ".4g"),
@@ -45,10 +46,12 @@ class Group:
     title: str
     note: str
     rows: list[Row]  # the fastest first
+    rates: dict[str, list[Rate]]  # by report
 
     @cached_property
     def ceilings(self) -> list[Row]:
-        return ceilings.lines(self.rows)
+        intensities = [row["intensity"] for row in self.rows]
+        return lines(self.rates, min(intensities) / 4, max(intensities) * 4)
 
     @cached_property
     def shapes(self) -> list[str]:
@@ -94,8 +97,9 @@ class Group:
 def groups(sources: list[Source]) -> list[Group]:
     """Of real times and of emulated ones, without empty ones."""
     rows = sorted((row for source in sources for row in source.timed), key=lambda row: row["median"])
+    rates = {source.label: source.rates for source in sources if source.timed}
     both = [
-        Group("measured", "Times", "", [row for row in rows if not row["emulated"]]),
-        Group("emulated", "Emulated times", EMULATED, [row for row in rows if row["emulated"]]),
+        Group("measured", "Times", "", [row for row in rows if not row["emulated"]], rates),
+        Group("emulated", "Emulated times", EMULATED, [row for row in rows if row["emulated"]], {}),
     ]
     return [group for group in both if group.rows]

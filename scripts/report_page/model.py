@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .ceilings import Rate, implied_rates, told_rates
 from .problem import flops, least_bytes, shape_text
 
 TOOL = "convmish-bench"
@@ -32,7 +33,8 @@ class Source:
     verdicts: Counter
     timed: list[Row]  # one row for each case that passed and was timed
     failures: list[Row]
-    skipped: list[Row]
+    untold: list[Row]  # without a time or a failure, for the reason told: skipped, or passed and not timed
+    rates: list[Rate]  # that limit the device
     label: str = ""
 
     @property
@@ -71,11 +73,15 @@ def read(path: Path) -> Source:
             verdicts=Counter(),
             timed=[],
             failures=[],
-            skipped=[],
+            untold=[],
+            rates=[],
         )
         for index, case in enumerate(report["cases"]):
             place = f" /cases/{index}:"
             add(source, case)
+        place = " /ceilings:"
+        ceilings = report.get("ceilings")  # since schema 1.2
+        source.rates = told_rates(ceilings) if ceilings else implied_rates(source.timed)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         what = f"no key {error}" if isinstance(error, KeyError) else error
         raise InputError(f"{path}:{place} not what {TOOL} --json writes: {what}") from error
@@ -105,12 +111,17 @@ def add(source: Source, case: dict) -> None:
     verdict = case["verdict"]
     # A case that was timed without a check is no evidence of being right.
     source.verdicts["unchecked" if verdict == "passed" and not case["checks"] else verdict] += 1
-    if verdict == "passed" and case["time_ms"]:
-        source.timed.append(timed_row(case))
-    elif verdict in NOT_RIGHT:
+    if verdict in NOT_RIGHT:
         source.failures.append(failure_row(case))
-    elif verdict == "skipped":
-        source.skipped.append({"name": case_name(case), "reason": case["detail"] or case["reason"]})
+    elif verdict == "passed" and case["time_ms"]:
+        source.timed.append(timed_row(case))
+    else:
+        source.untold += ({"name": case_name(case), "reason": reason} for reason in reasons(case))
+
+
+def reasons(case: dict) -> list[str]:
+    """Why a case has neither time nor failure."""
+    return [case["detail"] or case["reason"]] if case["verdict"] == "skipped" else case.get("remarks", [])
 
 
 def case_name(case: dict) -> str:
@@ -162,8 +173,9 @@ def timed_row(case: dict) -> Row:
         "ceiling": case["binding_ceiling"],
         "percent": finite(case["percent_of_floor"]),
         "speedup": finite(case["speedup"]),
-        "converged": time["converged"],
-        "cache": time.get("cache"),  # since schema 1.2
+        "steady": time["converged"] and not case.get("noisy"),
+        "remark": "; ".join(remarks(case)) or None,
+        "cache": time.get("cache"),  # since schema 1.2, as all that is asked for by get()
         "launches": len(time["samples"]),
         # float32 on the device's clock: seven digits are all there are.
         "samples": [float(f"{positive(sample):.7g}") for sample in time["samples"]],
@@ -172,7 +184,43 @@ def timed_row(case: dict) -> Row:
             for check in case["checks"]
             if check["error"]
         ],
+        "clocks": clock_readings(case),
     }
+
+
+def remarks(case: dict) -> list[str]:
+    """What one should know of a time."""
+    known = {
+        "the interval did not become as narrow as asked": not case["time_ms"]["converged"],
+        f"noisy: {case.get('noise')}": case.get("noisy"),
+        "measured once more, for the first time was noisy": case.get("remeasured"),
+    }
+    return [text for text, holds in known.items() if holds] + case.get("remarks", [])
+
+
+def clock_readings(case: dict) -> list[Row]:
+    """SM clock in MHz, power in W and temperature in degrees Celsius.
+
+    A reading holds from half a launch before the one that followed it until the next reading.
+    """
+    if not case.get("clocks"):
+        return []
+    trace = case["clocks"]["trace"]
+    starts = [before + 0.5 for before in trace["before_sample"]]
+    ends = [*starts[1:], len(case["time_ms"]["samples"]) + 0.5]
+    columns = (trace[name] for name in ("sm_mhz", "power_w", "temperature_c", "limits"))
+    return [
+        {
+            "from": start,
+            "until": end,
+            "mhz": mhz,
+            "watts": power,
+            "celsius": temperature,
+            "limits": ", ".join(limits or []),
+        }
+        for start, end, mhz, power, temperature, limits in zip(starts, ends, *columns, strict=True)
+        if start < end
+    ]
 
 
 def failure_row(case: dict) -> Row:

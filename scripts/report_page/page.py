@@ -32,7 +32,7 @@ def html(sources: list[Source]) -> str:
         script=Markup(script.replace("</script", "<\\/script")),
         sources=sources,
         verdicts=VERDICTS,
-        skipped=skipped(sources),
+        untold=untold(sources),
         groups=parts,
         figures=drawn,
         columns=list(COLUMNS),
@@ -42,11 +42,11 @@ def html(sources: list[Source]) -> str:
     )
 
 
-def skipped(sources: list[Source]) -> list[tuple[str, list[str]]]:
-    """Reason -> what it holds for."""
+def untold(sources: list[Source]) -> list[tuple[str, list[str]]]:
+    """Reason -> the cases that it holds for."""
     by_reason: dict[str, Counter] = {}
     for source in sources:
-        for row in source.skipped:
+        for row in source.untold:
             by_reason.setdefault(row["reason"], Counter())[row["name"]] += 1
     return [
         (reason, [f"{name} ({count} cases)" if count > 1 else name for name, count in names.items()])

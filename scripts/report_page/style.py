@@ -82,6 +82,11 @@ def by_report(group: Group) -> dict:
     return {"shape": alt.Shape("source:N", title="report", scale=alt.Scale(domain=group.reports, range=markers))}
 
 
+def told_as(fields: dict[str, str]) -> alt.ExprRef:
+    """A tooltip: title -> Vega expression."""
+    return alt.ExprRef("{" + ", ".join(f"'{title}': {expression}" for title, expression in fields.items()) + "}")
+
+
 def beside(start: str, end: str) -> dict:
     """Properties of a text mark: on that side of what is drawn from `start` to `end` where there is more room."""
     to_left = f"scale('x', datum.{start}) > width - scale('x', datum.{end})"

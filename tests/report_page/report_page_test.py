@@ -44,6 +44,28 @@ def read(path: Path) -> dict:
     return json.loads(path.read_text())
 
 
+def with_clocks(report: dict) -> dict:
+    """As of schema 1.2: a rate of the data sheet, one not known, the fastest case noisy, the first not timed."""
+    rates = {"dram_bytes_per_s": 4.1e12, "ffma_flops_per_s": 60e12, "special_functions_per_s": 4e12}
+    unknown = dict.fromkeys(("tensor_tf32_flops_per_s", "tensor_fp16_flops_per_s"))
+    report["schema_version"] = "1.2"
+    report["ceilings"] = {key: {"measured": rate, "data_sheet": None} for key, rate in (rates | unknown).items()}
+    report["ceilings"]["tensor_fp16_flops_per_s"]["data_sheet"] = 989e12
+    trace = {
+        "before_sample": [0, 3, 5],
+        "sm_mhz": [1980, 1820, None],
+        "power_w": [300.5, 640, None],
+        "temperature_c": [40, 45, None],
+        "limits": [[], ["sw_power_cap"], None],
+    }
+    for case in report["cases"]:
+        case |= {"clocks": {"trace": trace}, "noisy": False, "noise": None, "remeasured": False, "remarks": []}
+    report["cases"][0] |= {"time_ms": None, "remarks": ["no memory for it"]}
+    fastest = min(report["cases"][1:], key=lambda case: case["time_ms"]["median"])
+    fastest |= {"noisy": True, "noise": "the SM clock moved by 8 %"}
+    return report
+
+
 class InFolder(unittest.TestCase):
     @classmethod
     def setUpClass(cls) -> None:
@@ -179,7 +201,10 @@ class InBrowser(InFolder):
         return self.text("#vg-tooltip-element")
 
     def text(self, selector: str = "body") -> str:
-        return self.browser.evaluate(f"document.querySelector('{selector}').textContent")
+        return self.texts(selector)[0]
+
+    def texts(self, selector: str) -> list[str]:
+        return self.browser.evaluate(f"[...document.querySelectorAll('{selector}')].map(found => found.textContent)")
 
 
 class Page(InBrowser):
@@ -205,27 +230,43 @@ class Page(InBrowser):
         self.assertNotIn("cache", told, "what a report of schema 1.1 does not hold")
 
     def test_narrow_and_dark(self) -> None:
-        page = self.page_of(sample("gpu"))
-        self.open(page, width=400, scheme="dark")
+        self.open(self.page_of(HEADLINE), width=400, scheme="dark")
         self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 400)
         ink = self.browser.evaluate("getComputedStyle(document.body).color")
         label = "getComputedStyle(document.querySelector('.role-axis-label text')).fill"
         self.assertEqual(self.browser.evaluate(label), ink)
 
-    def test_every_verdict(self) -> None:
-        self.open(self.page_of(sample("gpu")))
+    def test_every_verdict_with_text_like_markup(self) -> None:
+        markup = "</script><script>console.log('run')</script><b>&amp;"
+        report = read(sample("gpu"))
+        report["environment"]["device"]["name"] += markup
+        for case in report["cases"]:
+            case["variant"] += markup
+            case["detail"] = case["detail"] and case["detail"] + markup
+        self.open(self.page_of(self.write("markup.json", report)))
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('b').length"), 0)
+
         counts = self.text(".verdicts").strip().split("\n")
         self.assertEqual(counts, ["9 passed", "1 failed", "1 mistrusted", "1 crashed", "1 timed out", "1 skipped"])
-        failures = self.browser.evaluate(
-            "[...document.querySelectorAll('article')].map(article => article.textContent)"
-        )
-        wrong = [case for case in read(sample("gpu"))["cases"] if case["verdict"] not in ("passed", "skipped")]
-        self.assertEqual(len(failures), len(wrong))
-        for case, told in zip(wrong, failures, strict=True):
-            self.assertIn(case["detail"], told)
-            self.assertIn(case["repeat"], told)
-        self.assertIn("fill normal: bias left out gives the same outputs", failures[0])
-        self.assertIn("needs 9200000000 bytes of device memory", self.text("#skipped"))
+        wrong = [case for case in report["cases"] if case["verdict"] not in ("passed", "skipped")]
+        for case, told in zip(wrong, self.texts("article"), strict=True):
+            for key in ("variant", "detail", "repeat"):
+                self.assertIn(case[key], told)
+        self.assertIn("fill normal: bias left out gives the same outputs", self.text("article"))
+        self.assertIn("needs 9200000000 bytes of device memory", self.text("#untold"))
+
+    def test_ceilings_and_clocks(self) -> None:
+        self.open(self.page_of(self.write("clocks.json", with_clocks(read(HEADLINE)))))
+        roofline = self.text("#measured-roofline")
+        for label in ("DRAM 4.1 TB/s", "FFMA 60 TFLOP/s", "FP16 tensor 989 TFLOP/s, data sheet"):
+            self.assertIn(label, roofline)
+        self.assertNotIn("TF32 tensor", roofline)  # not known
+        self.assertIn("SM clock, MHz", self.text("#measured-samples"))
+        time = "measured-time-n64c64h256w256k128"
+        hollow = f"document.querySelectorAll('#{time} .role-mark path[fill-opacity=\"0\"]').length"
+        self.assertEqual(self.browser.evaluate(hollow), 1)
+        self.assertIn("noisy: the SM clock moved by 8 %", self.tooltip(time))
+        self.assertIn("no memory for it: naive fp32", self.text("#untold"))
 
     def test_nothing_timed(self) -> None:
         self.open(self.page_of(sample("untimed")))
@@ -233,33 +274,19 @@ class Page(InBrowser):
         self.assertIn("No case that passed was timed", self.text())
         self.assertIn("1 unchecked", self.text(".verdicts"))
 
-    def test_emulated_times_are_apart(self) -> None:
-        self.open(self.page_of(sample("cpu"), sample("gpu")))
-        self.assertNotIn("emulated-roofline", self.plots())
-        self.assertEqual(self.symbols("emulated-time-n1c16h34w34k32"), 1)
-        self.assertEqual(self.symbols("measured-time-n1c16h34w34k32"), 1)
-        self.assertIn("say nothing of a GPU", self.text("#emulated"))
-
-    def test_reports_are_told_apart(self) -> None:
+    def test_several_reports(self) -> None:
         other = self.write("other.json", read(HEADLINE))
-        self.open(self.page_of(HEADLINE, other, sample("gpu")))
-        headings = self.browser.evaluate(
-            "[...document.querySelectorAll('.source h2')].map(heading => heading.textContent)"
-        )
-        self.assertEqual(len(set(headings)), 3)
+        self.open(self.page_of(HEADLINE, other, sample("gpu"), sample("cpu")))
+        headings = self.texts(".source h2")
+        self.assertEqual(len(set(headings)), 4)
         self.assertIn("other.json", headings[1])
         timed = len([case for case in read(HEADLINE)["cases"] if case["time_ms"]])
-        self.assertEqual(self.symbols("measured-roofline"), 2 * timed + 9)
-
-    def test_text_is_escaped(self) -> None:
-        report = read(sample("gpu"))
-        evil = "</script><script>console.log('run')</script><b>&amp;"
-        report["environment"]["device"]["name"] = evil
-        for case in report["cases"]:
-            case["variant"] = case["detail"] = evil
-        self.open(self.page_of(self.write("evil.json", report)))
-        self.assertIn(evil, self.text("article"))
-        self.assertEqual(self.browser.evaluate("document.querySelectorAll('b').length"), 0)
+        self.assertEqual(self.symbols("measured-time-n64c64h256w256k128"), 2 * timed + 9)
+        # Of the two cases of a CPU one is emulated.
+        self.assertEqual(self.symbols("measured-time-n1c16h34w34k32"), 1)
+        self.assertEqual(self.symbols("emulated-time-n1c16h34w34k32"), 1)
+        self.assertNotIn("emulated-roofline", self.plots())
+        self.assertIn("say nothing of a GPU", self.text("#emulated"))
 
     def test_choices_redraw(self) -> None:
         self.open(self.page_of(HEADLINE))
