@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from .ceilings import Rate, lines
-from .model import Row, Source
+from .model import Source
+from .rows import Row
 
 EMULATED = (
     "GPU kernels run by an executor on the CPU, to check them without a GPU. Their times say nothing of a GPU's, "

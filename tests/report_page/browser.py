@@ -20,29 +20,15 @@ class Browser:
         self.console: list[str] = []
         self.requests: list[str] = []
         self.ids = itertools.count(1)
-        self.profile = tempfile.TemporaryDirectory(prefix="convmish-test-", ignore_cleanup_errors=True)
+        self.profile = tempfile.TemporaryDirectory(prefix="convmish-browser-", ignore_cleanup_errors=True)
         commands, self.to = os.pipe()
         self.answers, results = os.pipe()
         self.buffer = b""
-        flags = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            f"--user-data-dir={self.profile.name}",
-        ]
         # Chromium reads commands from descriptor 3 and answers on 4, which pass_fds cannot name.
+        redirected = ["sh", "-c", f'exec "$@" 3<&{commands} 4>&{results}', "sh"]
+        chromium = [executable(), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={self.profile.name}"]
         self.process = subprocess.Popen(
-            [
-                "sh",
-                "-c",
-                f'exec 3<&{commands} 4>&{results}; exec "$@"',
-                "sh",
-                executable(),
-                *flags,
-                "--remote-debugging-pipe",
-                "about:blank",
-            ],
+            [*redirected, *chromium, "--remote-debugging-pipe", "about:blank"],
             pass_fds=(commands, results),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
