@@ -59,6 +59,8 @@ ExitCode run(std::span<const char* const> arguments) {
       return command_selftest(line, device_factories());
     case Verb::compare:
       return command_compare(line);
+    case Verb::calibrate:
+      return command_calibrate(line, device_factories());
     case Verb::run:
       refuse_broken_registry();
       return command_run(line, device_factories());

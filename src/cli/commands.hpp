@@ -28,6 +28,9 @@ ExitCode command_selftest(const CommandLine& line, const DeviceFactories& device
 /// Two reports, case by case. ExitCode::slower on a regression.
 ExitCode command_compare(const CommandLine& line);
 
+/// What the device's clock resolves, and what a timing costs.
+ExitCode command_calibrate(const CommandLine& line, const DeviceFactories& devices);
+
 /// Every variant of every device, and why one is unavailable on this machine.
 ExitCode command_list(const DeviceFactories& devices);
 

@@ -16,7 +16,8 @@
 namespace convmish {
 namespace {
 
-constexpr Verbs kRun = only(Verb::run), kSelftest = only(Verb::selftest), kCompare = only(Verb::compare);
+constexpr Verbs kRun = only(Verb::run), kSelftest = only(Verb::selftest), kCompare = only(Verb::compare),
+                kCalibrate = only(Verb::calibrate);
 
 /// A row of the table of verbs.
 struct VerbWord {
@@ -31,6 +32,7 @@ constexpr VerbWord kVerbs[] = {
     {"list", "", Verb::list, "show every variant, and why one is unavailable here"},
     {"selftest", "", Verb::selftest, "run wrong and cheating kernels, each of which must be caught"},
     {"compare", "OLD NEW", Verb::compare, "tell what became slower from one JSON report to another"},
+    {"calibrate", "", Verb::calibrate, "time an empty launch and a copy: what the clock resolves"},
     {"version", "", Verb::version, "print the version and the revision it was built from"},
     {"help", "", Verb::help, "print this text"},
 };
@@ -79,10 +81,10 @@ double parse_seconds(const std::string& text) {
 /// "3%" as 0.03.
 double parse_percent(const std::string& text) {
   constexpr double kMost = 1000;
-  const auto percent = text.ends_with('%') ? read_real(text.substr(0, text.size() - 1)) : std::nullopt;
-  if (!percent || !(0 <= *percent && *percent <= kMost))
+  const auto share = text.ends_with('%') ? read_share(text) : std::nullopt;
+  if (!share || !(0 <= *share && 100 * *share <= kMost))
     throw InputError(fmt::format("got \"{}\"; want a percentage from 0% to {}%, as in 3%", text, kMost));
-  return *percent / 100;
+  return *share;
 }
 
 DeviceChoice parse_device(const std::string& text) {
@@ -123,7 +125,7 @@ std::vector<Option> option_table() {
        "shapes, variants, fills and timing from a JSON file\n"
        "(configs/schema/config.schema.json); options given here win",
        nullptr},
-      {"What to run", "device", kRun | kSelftest, Takes::value, "DEVICE",
+      {"What to run", "device", kRun | kSelftest | kCalibrate, Takes::value, "DEVICE",
        "auto, cpu, cuda or cuda:INDEX (default: auto, the GPU\n"
        "where there is one, else the CPU)",
        [](const Values& values, CommandLine& line) { line.device = parse_device(values.back()); }},
@@ -212,6 +214,7 @@ std::vector<Option> option_table() {
        "compare reports of different devices, too",
        [](const Values&, CommandLine& line) { line.gate.force = true; }},
       {"Instead of a run", "list", 0, Takes::verb, "", "the same as the verb list", nullptr},
+      {"Instead of a run", "calibrate", 0, Takes::verb, "", "the same as the verb calibrate", nullptr},
       {"Instead of a run", "version", 0, Takes::verb, "", "the same as the verb version", nullptr},
       {"Instead of a run", "help", 0, Takes::verb, "", "this text", nullptr, 'h'},
   };

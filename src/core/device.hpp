@@ -134,6 +134,11 @@ class Device {
     return time_launch(launch, cache, kLeadUs).ms;
   }
 
+  /// What calibrates the clock, on the stream: a kernel that does nothing (nothing at all on the CPU), and a
+  /// copy within the device's memory.
+  virtual void launch_nothing() = 0;
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+
   /// Clocks, power and temperature at this moment, or a moment before: a question to the driver takes long.
   /// Nothing where the device does not tell.
   virtual std::optional<ClockState> clock_state() { return std::nullopt; }

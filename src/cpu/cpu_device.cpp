@@ -271,6 +271,9 @@ class CpuDevice final : public Device {
     return checksum(y, bytes) == at_return ? Ordering::in_stream : Ordering::outside_stream;
   }
 
+  void launch_nothing() override {}
+  void copy(void* to, const void* from, std::size_t bytes) override { std::memcpy(to, from, bytes); }
+
   TimedLaunch time_launch(const std::function<void()>& launch, Cache cache, double /*lead_us*/) override {
     if (cache == Cache::cold) {
       flush_.resize(static_cast<std::size_t>(2 * info_.l2_bytes));

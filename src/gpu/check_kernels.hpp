@@ -70,6 +70,9 @@ void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chun
 /// Occupies the stream for about `microseconds`, so that the host can enqueue ahead of the device.
 void spin(double microseconds, cudaStream_t stream);
 
+/// An empty kernel.
+void do_nothing(cudaStream_t stream);
+
 /// What the host and a kernel that holds a stream tell each other; in mapped host memory.
 struct Gate {
   int open;     // host: the stream may go on

@@ -189,6 +189,11 @@ class CudaDevice final : public Device {
   Ordering watch_launch(const std::function<void()>& launch, const void* y, std::size_t bytes,
                         double launch_ms) override;
 
+  void launch_nothing() override { gpu::do_nothing(stream_); }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    CONVMISH_CHECK_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_));
+  }
+
   TimedLaunch time_launch(const std::function<void()>& launch, Cache cache, double lead_us) override {
     if (cache == Cache::cold) {
       const auto bytes = static_cast<std::size_t>(2 * info_.l2_bytes);

@@ -161,6 +161,8 @@ TEST(CommandLine, TakesVerbsAsWordsAndAsOptions) {
   EXPECT_EQ(parse({"run", "--seed", "3"}).verb, Verb::run);
   EXPECT_EQ(parse({"list"}).verb, Verb::list);
   EXPECT_EQ(parse({"--list"}).verb, Verb::list);
+  EXPECT_EQ(parse({"calibrate"}).verb, Verb::calibrate);
+  EXPECT_EQ(parse({"--calibrate", "--device", "cpu"}).verb, Verb::calibrate);
   EXPECT_EQ(parse({"--version"}).verb, Verb::version);
   EXPECT_EQ(parse({"version"}).verb, Verb::version);
   EXPECT_EQ(parse({"help"}).verb, Verb::help);
@@ -207,14 +209,14 @@ INSTANTIATE_TEST_SUITE_P(StrayWords, RefusedCommandLine,
                                                  "\"lst\" is neither an option nor a command; closest: list"},
                                          Refused{{"naive"},
                                                  "\"naive\" is neither an option nor a command; want one of "
-                                                 "run, list, selftest, compare, version, help"},
+                                                 "run, list, selftest, compare, calibrate, version, help"},
                                          Refused{{""},
                                                  "\"\" is neither an option nor a command; want one of run, "
-                                                 "list, selftest, compare, version, help"},
+                                                 "list, selftest, compare, calibrate, version, help"},
                                          Refused{{"run", "naive"}, "unexpected \"naive\" behind run"},
                                          Refused{{"--", "naive"},
                                                  "\"naive\" is neither an option nor a command; want one of "
-                                                 "run, list, selftest, compare, version, help"}));
+                                                 "run, list, selftest, compare, calibrate, version, help"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values, RefusedCommandLine,

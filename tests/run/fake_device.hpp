@@ -17,17 +17,20 @@ class FakeDevice : public Device {
   std::function<TimedLaunch(double lead_us)> clock = [](double) { return TimedLaunch{1.0, std::nullopt}; };
   std::function<std::optional<ClockState>()> clocks = [] { return std::optional<ClockState>(); };
   std::function<Ceilings()> rates = [] { return Ceilings{}; };
+  std::optional<std::int64_t> free;  // bytes; nothing: as many as the host has
 
   TimedLaunch time_launch(const std::function<void()>& launch, Cache, double lead_us) override {
     launch();
     return clock(lead_us);
   }
+  void launch_nothing() override { cpu_->launch_nothing(); }
+  void copy(void* to, const void* from, std::size_t bytes) override { cpu_->copy(to, from, bytes); }
   std::optional<ClockState> clock_state() override { return clocks(); }
   Ceilings ceilings() override { return rates(); }
 
   const DeviceInfo& info() const override { return cpu_->info(); }
   void describe(Environment& environment) const override { cpu_->describe(environment); }
-  std::int64_t free_bytes() override { return cpu_->free_bytes(); }
+  std::int64_t free_bytes() override { return free.value_or(cpu_->free_bytes()); }
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return cpu_->allocate(bytes); }
   void download(void* host, const void* device, std::size_t bytes) override {
     cpu_->download(host, device, bytes);
