@@ -14,11 +14,19 @@ FetchContent_Declare(cxxopts
   URL https://github.com/jarro2783/cxxopts/archive/refs/tags/v3.1.1.tar.gz
   URL_HASH SHA256=523175f792eb0ff04f9e653c90746c12655f10cb70f1d5e6d6d9491420298a08
   FIND_PACKAGE_ARGS 3)
-FetchContent_MakeAvailable(fmt nlohmann_json cxxopts)
+FetchContent_Declare(pugixml
+  URL https://github.com/zeux/pugixml/releases/download/v1.13/pugixml-1.13.tar.gz
+  URL_HASH SHA256=40c0b3914ec131485640fa57e55bf1136446026b41db91c1bef678186a12abbe
+  FIND_PACKAGE_ARGS 1.11)
+FetchContent_MakeAvailable(fmt nlohmann_json cxxopts pugixml)
 
 # Header-only fmt: the binary then runs on machines that lack the shared library.
 add_library(convmish_format INTERFACE)
 target_link_libraries(convmish_format INTERFACE fmt::fmt-header-only)
+
+# The static library, for the same reason, where there is one.
+add_library(convmish_xml INTERFACE)
+target_link_libraries(convmish_xml INTERFACE $<IF:$<TARGET_EXISTS:pugixml::static>,pugixml::static,pugixml::pugixml>)
 
 find_package(Threads REQUIRED)
 set(Boost_USE_STATIC_LIBS ON)

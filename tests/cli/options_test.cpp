@@ -74,7 +74,11 @@ TEST(CommandLine, ReadsEveryOption) {
                                   "--cache",
                                   "hot",
                                   "--json",
-                                  "out.json"});
+                                  "out.json",
+                                  "--csv",
+                                  "out.csv",
+                                  "--junit",
+                                  "out.xml"});
   EXPECT_THAT(line.run.variants, ElementsAre("naive", "cudnn_*:tf32"));
   EXPECT_THAT(texts(line.run.shapes), ElementsAre("n1c1h3w3k1", "n1c1h4w3k2"));
   EXPECT_EQ(line.device, (DeviceChoice{DeviceChoice::Kind::cuda, 3}));
@@ -87,6 +91,8 @@ TEST(CommandLine, ReadsEveryOption) {
   EXPECT_EQ(line.run.timing.samples, 50);
   EXPECT_EQ(line.run.timing.cache, Cache::hot);
   EXPECT_EQ(line.report.json, "out.json");
+  EXPECT_EQ(line.report.csv, "out.csv");
+  EXPECT_EQ(line.report.junit, "out.xml");
 }
 
 TEST(CommandLine, DoesNotDependOnTheOrderOfOptions) {

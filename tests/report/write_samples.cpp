@@ -1,4 +1,5 @@
-// Writes every sample report, and a few that the schema must refuse, for check-jsonschema; and with
+// Writes every sample report, and a few that the schema must refuse, for check-jsonschema and xmllint; and
+// with
 // --table WIDTH their tables to the terminal, to be looked at.
 #include <cstdio>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 
 #include "report/files.hpp"
 #include "report/json.hpp"
+#include "report/junit.hpp"
 #include "report/table.hpp"
 #include "sample_reports.hpp"
 
@@ -26,6 +28,7 @@ void write_invalid(const std::filesystem::path& folder) {
   write("zero_for_null.json", "/cases/0/launch/registers", 0);
   write("failed_without_reason.json", "/cases/0/reason", nullptr);
   write("unknown_word.json", "/cases/0/verdict", "pased");
+  write_file(folder / "no_counts.xml", "<testsuites><testsuite name='n1c1h3w3k1'/></testsuites>");
   write("key_missing.json", "/plan/timing",
         {{"min_time_s", 1}, {"max_time_s", 2}, {"ci_half_width", 0.1}, {"samples", nullptr}});
 }
@@ -48,7 +51,9 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path folder = argv[1];
   std::filesystem::create_directories(folder / "invalid");
-  for (const auto& [name, report] : testing::sample_reports())
+  for (const auto& [name, report] : testing::sample_reports()) {
     write_file(folder / (name + ".json"), to_json(report));
+    write_file(folder / (name + ".xml"), to_junit(report));
+  }
   write_invalid(folder / "invalid");
 }
