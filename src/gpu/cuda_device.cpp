@@ -21,6 +21,7 @@
 #include "gpu/check_kernels.hpp"
 #include "gpu/nvml.hpp"
 #include "gpu/stopwatch.hpp"
+#include "gpu/unusable.hpp"
 
 namespace convmish {
 namespace {
@@ -388,12 +389,14 @@ Device::Ordering CudaDevice::watch_launch(const std::function<void()>& launch, c
 std::unique_ptr<Device> make_cuda_device(int index) {
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess)
-    throw EnvironmentError(std::string("no usable CUDA GPU: ") + cudaGetErrorString(error));
+    throw EnvironmentError("no usable CUDA GPU: " + why_unusable(error));
   if (index >= count)
     throw EnvironmentError("there is no cuda:" + std::to_string(index) + "; this machine has " +
                            (count == 1 ? "cuda:0 only" : std::to_string(count) + " GPUs, from cuda:0"));
+  // Makes the context: the first call to need memory, and the device for itself.
+  if (const cudaError_t error = cudaSetDevice(index); error != cudaSuccess)
+    throw EnvironmentError("cuda:" + std::to_string(index) + " cannot be used: " + why_unusable(error));
   try {
-    CONVMISH_CHECK_CUDA(cudaSetDevice(index));
     return std::make_unique<CudaDevice>(index);
   } catch (const std::exception& error) {
     throw EnvironmentError("cuda:" + std::to_string(index) + " cannot be used: " + error.what() +
