@@ -21,8 +21,8 @@ def figures(group: Group) -> list[Figure]:
     made = [*times(group), launches(group)]
     if group.ceilings:
         made.append(roofline(group))
-    if any(row["checks"] for row in group.rows):
-        made.append(accuracy(group))
+    if fills := fills_with_errors(group):
+        made.append(accuracy(group, fills))
     return made + sweeps(group)
 
 
@@ -100,8 +100,13 @@ def roofline(group: Group) -> Figure:
     )
 
 
-def accuracy(group: Group) -> Figure:
-    fills = list(dict.fromkeys(check["fill"] for row in group.rows for check in row["checks"]))
+def fills_with_errors(group: Group) -> list[str]:
+    """Those with an error that a log axis can show."""
+    checks = (check for row in group.rows for check in row["checks"])
+    return list(dict.fromkeys(check["fill"] for check in checks if any(check[error] for error in ERRORS)))
+
+
+def accuracy(group: Group, fills: list[str]) -> Figure:
     fill = alt.param(
         "fill",
         value="normal" if "normal" in fills else fills[0],
