@@ -61,8 +61,8 @@ def time(group: Group, name: str, title: str, shape: str) -> Figure:
             fillOpacity=alt.condition("datum.steady", alt.value(1), alt.value(0)),
             **style.by_report(group),
         ),
-        rows.transform_calculate(label=label).mark_text(**style.beside("start", "end")).encode(text="label:N"),
-        height=alt.Step(26),
+        rows.transform_calculate(label=label).mark_text(dy=-11, **style.beside("median")).encode(text="label:N"),
+        height=alt.Step(32),
     )
 
 
@@ -94,7 +94,7 @@ def roofline(group: Group) -> Figure:
             **style.by_report(group),
         ),
         rows.transform_filter("datum.shape === shape && datum.leader")
-        .mark_text(dy=-7, **style.beside("intensity", "intensity"))
+        .mark_text(dy=-7, **style.beside("intensity"))
         .encode(y=y, text="variant:N"),
         height=380,
     )
@@ -144,7 +144,7 @@ def accuracy(group: Group, fills: list[str]) -> Figure:
         rows.mark_point(size=60, filled=True, opacity=1, tooltip=tooltip).encode(
             x=x, y=y, color=colour, **style.by_report(group)
         ),
-        front.mark_text(dy=-10, **style.beside("median", "median")).encode(y=y, text="variant:N"),
+        front.mark_text(dy=-10, **style.beside("median")).encode(y=y, text="variant:N"),
         height=320,
         params=(error, fill),
     )

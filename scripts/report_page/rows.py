@@ -48,11 +48,9 @@ def timed_row(case: dict) -> Row:
         "low": low,
         "high": high,
         "interval": f"{low:.7g} to {high:.7g}" if low else "too few launches",
-        "spread": f"±{50 * (high - low) / median:.2g} %" if low else "",
+        "spread": spread_text(50 * (high - low) / median) if low else "",
         "p5": p5,
         "p95": p95,
-        "start": min(p5, low or median),  # what is drawn of it
-        "end": max(p95, high or median),
         "tflops": work / median / 1e9,
         "gbps": least_bytes(shape) / median / 1e6,
         "floor": finite(case["floor_ms"]),
@@ -72,6 +70,10 @@ def timed_row(case: dict) -> Row:
         ],
         "clocks": clock_readings(case),
     }
+
+
+def spread_text(percent: float) -> str:
+    return f"±{percent:.0f} %" if percent >= 10 else f"±{percent:.2g} %"
 
 
 def remarks(case: dict) -> list[str]:

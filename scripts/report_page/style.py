@@ -87,11 +87,11 @@ def told_as(fields: dict[str, str]) -> alt.ExprRef:
     return alt.ExprRef("{" + ", ".join(f"'{title}': {expression}" for title, expression in fields.items()) + "}")
 
 
-def beside(start: str, end: str) -> dict:
-    """Properties of a text mark: on that side of what is drawn from `start` to `end` where there is more room."""
-    to_left = f"scale('x', datum.{start}) > width - scale('x', datum.{end})"
+def beside(field: str) -> dict:
+    """Properties of a text mark: to the right of its point, unless there is more room to the left."""
+    to_left = f"scale('x', datum.{field}) > width / 2"
     return {
-        "x": alt.ExprRef(f"scale('x', {to_left} ? datum.{start} : datum.{end})"),
+        "x": alt.ExprRef(f"scale('x', datum.{field})"),
         "align": alt.ExprRef(f"{to_left} ? 'right' : 'left'"),
-        "dx": alt.ExprRef(f"{to_left} ? -10 : 10"),
+        "dx": alt.ExprRef(f"{to_left} ? -8 : 8"),
     }
