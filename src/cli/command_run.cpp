@@ -1,6 +1,5 @@
 // `convmish-bench [run]`: check and time the chosen variants on the chosen shapes, then report.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -10,6 +9,7 @@
 #include "cli/baseline_gate.hpp"
 #include "cli/commands.hpp"
 #include "cli/open_device.hpp"
+#include "cli/progress.hpp"
 #include "core/registry.hpp"
 #include "core/shape_text.hpp"
 #include "report/environment.hpp"
@@ -53,25 +53,6 @@ bool any_in(const BaselineGate& gate, const std::vector<const Variant*>& variant
         variants, [&](const Variant* variant) { return gate.has(new_case(*variant, shape, run, device)); });
   });
 }
-
-/// One line on stderr that says what runs now; only where a person watches.
-class ProgressLine {
- public:
-  ~ProgressLine() { clear(); }
-
-  void show(const Variant& variant, const Shape& shape, const Step& step) {
-    if (!terminal_) return;
-    fmt::print(stderr, "\r\x1b[K{}: {} ({}), {}", to_string(shape), variant.name, to_string(variant.math),
-               to_string(step));
-    std::fflush(stderr);
-  }
-  void clear() {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
-  }
-
- private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
-};
 
 ExitCode exit_code(const std::vector<CaseResult>& cases) {
   ExitCode code = ExitCode::ok;
@@ -131,13 +112,14 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
              shape_reason);
 
   files.update(report);  // from here on a killed run leaves a report of what was done
-  ProgressLine progress;
+  ProgressLine progress(options.run, variants);
   try {
     for (const Shape& shape : options.run.shapes) {
+      progress.begin_shape();
       std::optional<Report> unsaved;
       const RunObserver observer{.step =
                                      [&](const Variant& variant, const Step& step) {
-                                       progress.show(variant, shape, step);
+                                       progress.show(variant, step);
                                        if (unsaved && files.update(*unsaved)) unsaved.reset();
                                      },
                                  .so_far =
@@ -147,7 +129,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
                                                              results.end());
                                      }};
       const auto results = supervisor.run(shape, variants, observer);
-      progress.clear();
+      progress.end_shape();
       fmt::print(out, "\n{}", shape_table(results, device, options.baseline, style));
       std::fflush(out);
       report.cases.insert(report.cases.end(), results.begin(), results.end());

@@ -17,10 +17,13 @@ TerminalStyle terminal_style(int file_descriptor) {
   style.width =
       ::ioctl(file_descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsualWidth;
 
-  const char* const no_colour = std::getenv("NO_COLOR");  // https://no-color.org: set and not empty
-  const char* const terminal = std::getenv("TERM");
-  style.colour = (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr &&
-                 std::string_view(terminal) != "dumb";
+  const auto variable = [](const char* name) {
+    const char* const value = std::getenv(name);
+    return std::string_view(value ? value : "");
+  };
+  const bool moves_cursor = !variable("TERM").empty() && variable("TERM") != "dumb";
+  style.rewrites = moves_cursor && variable("CI").empty();      // a CI's log keeps every line
+  style.colour = moves_cursor && variable("NO_COLOR").empty();  // https://no-color.org: set and not empty
   return style;
 }
 

@@ -9,6 +9,7 @@ struct TerminalStyle {
   static constexpr int kUnlimited = std::numeric_limits<int>::max();
 
   int width = kUnlimited;  // columns; text that is not for a terminal is not folded
+  bool rewrites = false;   // a line can be taken back and written anew
   bool colour = false;
 };
 
