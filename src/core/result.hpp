@@ -108,6 +108,7 @@ struct TimeSummary {
   std::optional<std::array<double, 2>> ci95;  // of the median; absent below six samples
   bool converged = false;                     // to the asked width before the time limit, or the asked count
   std::optional<Cache> cache;                 // absent in reports before 1.2
+  std::int64_t host_gaps = 0;                 // samples in which the device may have waited for the host
   std::vector<double> samples;                // in launch order
 };
 

@@ -185,6 +185,7 @@ void describe(Field& field, Is<TimeSummary> auto& time) {
   field("stddev", time.stddev);
   field("converged", time.converged);
   field.added("cache", time.cache);
+  field.added("host_gaps", time.host_gaps);
   field("samples", time.samples);
 }
 

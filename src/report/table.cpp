@@ -225,6 +225,12 @@ std::string timing_lines(std::span<const CaseResult> cases, int width) {
   for (const CaseResult& result : cases) {
     if (shown_time(result) && !result.noise.empty())
       out += folded(fmt::format("noisy {}: {}; measured twice", name_of(result), result.noise), width, 2);
+    if (const TimeSummary* time = shown_time(result); time && time->host_gaps > 0)
+      out += folded(
+          fmt::format("{}: in {} of {} samples the device may have waited for the host, which is slow to "
+                      "enqueue a launch; their times hold the wait",
+                      name_of(result), time->host_gaps, time->samples.size()),
+          width, 2);
     for (const std::string& remark : result.remarks)
       out += folded(fmt::format("{}: {}", name_of(result), remark), width, 2);
   }

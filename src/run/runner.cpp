@@ -244,11 +244,6 @@ class ShapeRun {
     result.clocks = timing.clocks;
     result.noise = timing.noise;
     result.remeasured = timing.remeasured;
-    if (timing.host_gaps > 0)
-      result.remarks.push_back(
-          fmt::format("in {} of {} samples the device may have waited for the host, which took longer to "
-                      "enqueue a launch than a lead can hide: their times hold the wait",
-                      timing.host_gaps, timing.time->samples.size()));
   }
 
   void describe_plan(const PreparedVariant& prepared, CaseResult& result) {

@@ -23,9 +23,10 @@ struct Timed {
   Timing timing;
   std::vector<double> samples;
   double lead_us = Device::kLeadUs;
-  double total_ms = 0;        // of the samples
-  double spent_ms = 0;        // the host's clock, with what surrounds a sample
-  std::size_t next_look = 0;  // at the interval, in samples
+  std::int64_t host_gaps = 0;  // samples that no lead was long enough for
+  double total_ms = 0;         // of the samples
+  double spent_ms = 0;         // the host's clock, with what surrounds a sample
+  std::size_t next_look = 0;   // at the interval, in samples
   bool converged = false;
   bool done = false;
 };
@@ -120,7 +121,7 @@ class Rounds {
       const TimedLaunch launched = launch(i);
       if (!launched.enqueue_us || *launched.enqueue_us <= timed.lead_us) return launched.ms;
       if (timed.lead_us >= kMostLeadUs) {
-        ++timed.timing.host_gaps;
+        ++timed.host_gaps;
         return launched.ms;
       }
       if (again) timed.lead_us = std::min(2 * timed.lead_us, kMostLeadUs);
@@ -155,6 +156,7 @@ class Rounds {
     timing.time = summarise_samples(std::move(timed.samples));
     timing.time->converged = timed.converged;
     timing.time->cache = cache_;
+    timing.time->host_gaps = timed.host_gaps;
     if (timing.clocks) timing.noise = noise_of(*timing.clocks);
     return timing;
   }

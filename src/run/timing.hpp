@@ -28,7 +28,6 @@ struct Timing {
   std::optional<ClockTrace> clocks;  // absent where the device does not tell
   std::string noise;                 // see noise_of()
   bool remeasured = false;           // the first samples were noisy and are gone; these are others
-  std::int64_t host_gaps = 0;        // samples in which the device may have waited for the host
   std::exception_ptr error;          // what a launch or the observer threw, which ended the variant's timing
 };
 

@@ -86,6 +86,7 @@ TEST(JsonCase, KeepsEveryMember) {
                         .temperature_c = {51, 58},
                         .limits = {{}, {ClockLimit::power_brake}}};
   a.noise = "the SM clock went";
+  a.time_ms->host_gaps = 2;
   a.remeasured = true;
   a.seed = std::numeric_limits<std::uint64_t>::max();
   const CaseResult b = case_from_json(to_json_line(a), "worker");
@@ -105,9 +106,10 @@ TEST(JsonCase, KeepsEveryMember) {
   EXPECT_EQ(std::tie(v.before_sample, v.sm_mhz, v.power_w, v.temperature_c, v.limits),
             std::tie(u.before_sample, u.sm_mhz, u.power_w, u.temperature_c, u.limits));
   const TimeSummary &s = *a.time_ms, &t = *b.time_ms;
-  EXPECT_EQ(
-      std::tie(t.median, t.mean, t.min, t.p5, t.p95, t.stddev, t.ci95, t.converged, t.cache, t.samples),
-      std::tie(s.median, s.mean, s.min, s.p5, s.p95, s.stddev, s.ci95, s.converged, s.cache, s.samples));
+  EXPECT_EQ(std::tie(t.median, t.mean, t.min, t.p5, t.p95, t.stddev, t.ci95, t.converged, t.cache,
+                     t.host_gaps, t.samples),
+            std::tie(s.median, s.mean, s.min, s.p5, s.p95, s.stddev, s.ci95, s.converged, s.cache,
+                     s.host_gaps, s.samples));
   const LaunchGeometry &g = *a.launch, &h = *b.launch;
   EXPECT_THAT(h.grid, ::testing::ElementsAreArray(g.grid));
   EXPECT_THAT(h.block, ::testing::ElementsAreArray(g.block));
@@ -163,6 +165,7 @@ TEST(JsonCase, ReadsAnEarlierMinorVersion) {
   document.erase("tolerances");
   document["time_ms"] = json_of(testing::passed_case("tiled", MathClass::fp32, 1))["time_ms"];
   document["time_ms"].erase("cache");
+  document["time_ms"].erase("host_gaps");
   for (const char* key : {"clocks", "noisy", "noise", "remeasured", "remarks"}) document.erase(key);
   for (json& check : document["checks"]) {
     check.erase("forensics");
