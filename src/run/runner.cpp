@@ -230,6 +230,10 @@ class ShapeRun {
         .after_launch =
             [&](std::size_t i, std::size_t set, bool last) {
               if (options_.run.check) check.after_launch(i, set, last);
+            },
+        .after_error =
+            [&] {
+              for (Inputs* const set : input_sets) set->restore();
             }};
     const auto timings =
         time_variants(device_, running, input_sets, options_.run.timing, options_.run.seed, observer);

@@ -45,8 +45,8 @@ void update(Timed& timed, const TimingOptions& options) {
     return;
   }
   timed.done = timed.spent_ms >= 1e3 * options.most_s();
-  if (timed.total_ms < 1e3 * options.least_s() || (timed.samples.size() < timed.next_look && !timed.done))
-    return;
+  const bool may_stop = timed.total_ms >= 1e3 * options.least_s() && timed.samples.size() >= timed.next_look;
+  if (!may_stop && !timed.done) return;
   // Sorting all samples takes longer with each: look again when there are a sixteenth more.
   timed.next_look = timed.samples.size() + timed.samples.size() / 16 + 1;
   const auto width = relative_half_width(summarise_samples(timed.samples));
@@ -66,7 +66,7 @@ class Rounds {
         random_(seed),
         observer_(observer) {}
 
-  /// Times the variants of these indices, from the warm-up on. Result i belongs to order[i].
+  /// Times the variants of these indices, from the warm-up on. Result i belongs to indices[i].
   std::vector<Timing> time(const std::vector<std::size_t>& indices) {
     timed_.assign(variants_.size(), {});
     std::vector<std::size_t> order = indices;
@@ -97,6 +97,7 @@ class Rounds {
       timed_[i].timing.error = std::current_exception();
       timed_[i].done = true;
       device_.synchronize();  // throws where the device is lost
+      observer_.after_error();
     }
   }
 

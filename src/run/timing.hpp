@@ -20,6 +20,8 @@ struct TimingObserver {
   std::function<void(std::size_t variant)> before_launch;
   /// Only of launches that give a sample. `last`: of this variant.
   std::function<void(std::size_t variant, std::size_t input_set, bool last)> after_launch;
+  /// A launch has thrown, and may have left damage that is not to be blamed on the next.
+  std::function<void()> after_error;
 };
 
 /// What the timed launches of one variant gave.

@@ -124,6 +124,18 @@ TEST_F(TimingTest, MeasuresOnlyTheNoisyOnesAgain) {
   EXPECT_THAT(results[1].noise, IsEmpty());
 }
 
+TEST_F(TimingTest, CallsANarrowIntervalConvergedAtTheTimeLimitToo) {
+  // Launches so short that their sum stays below the min time.
+  options_.run.timing = {.max_time_s = 0.3};
+  device_.clock = [](double) { return TimedLaunch{1e-6, std::nullopt}; };
+  EXPECT_TRUE(run_one(host_variant("short")).time_ms->converged);
+
+  device_.clock = [this](double) {
+    return TimedLaunch{launches_["restless"] % 2 ? 1e-6 : 3e-6, std::nullopt};
+  };
+  EXPECT_FALSE(run_one(host_variant("restless")).time_ms->converged);
+}
+
 TEST_F(TimingTest, GivesTheHostALongerLeadUntilNoGapIsTimed) {
   std::vector<double> leads;
   device_.clock = [&](double lead_us) {
@@ -169,6 +181,19 @@ TEST_F(TimingTest, CrashesTheVariantThatThrowsAndNoOther) {
   EXPECT_EQ(results[0].detail, "when timed: no luck today");
   EXPECT_EQ(results[1].verdict, Verdict::passed);
   EXPECT_TRUE(results[1].time_ms);
+}
+
+TEST_F(TimingTest, DoesNotBlameTheOthersForWhatAThrowerDamaged) {
+  const Variant vandal = host_variant("vandal", [this](const Problem& problem, const LaunchArgs& args) {
+    convolve_on_host(problem, args);
+    if (step_ != Step::Kind::time) return;
+    const_cast<float*>(args.x)[7] += 1;
+    throw std::runtime_error("no luck today");
+  });
+  const Variant honest = host_variant("honest");
+  const auto results = run({&vandal, &honest});
+  EXPECT_EQ(results[0].verdict, Verdict::crashed);
+  EXPECT_EQ(results[1].verdict, Verdict::passed) << results[1].detail;
 }
 
 TEST_F(TimingTest, PassesOnThatTheMachineIsAtFault) {
