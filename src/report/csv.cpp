@@ -1,6 +1,7 @@
 #include "report/csv.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <optional>
 #include <string_view>
@@ -89,6 +90,9 @@ constexpr Column kColumns[] = {
      }},
     {"converged", of_time<&TimeSummary::converged>},
     {"cache", of_time<&TimeSummary::cache>},
+    {"host_gaps", of_time<&TimeSummary::host_gaps>},
+    {"noise", of_case<&CaseResult::noise>},
+    {"remeasured", of_case<&CaseResult::remeasured>},
     {"floor_ms", of_case<&CaseResult::floor_ms>},
     {"binding_ceiling", of_case<&CaseResult::binding_ceiling>},
     {"percent_of_floor", of_case<&CaseResult::percent_of_floor>},
@@ -97,6 +101,8 @@ constexpr Column kColumns[] = {
     {"workspace_bytes", of_case<&CaseResult::workspace_bytes>},
     {"plan_bytes", of_case<&CaseResult::plan_bytes>},
     {"note", of_case<&CaseResult::note>},
+    {"remarks", [](const Report&,
+                   const CaseResult& result) { return fmt::format("{}", fmt::join(result.remarks, "; ")); }},
     {"repeat", of_case<&CaseResult::repeat>},
 };
 

@@ -69,6 +69,19 @@ TEST(Csv, HoldsTheFigures) {
   EXPECT_EQ(cells["workspace_bytes"], "0");
 }
 
+TEST(Csv, TellsWhatMakesATimeDoubtful) {
+  CaseResult noisy = testing::passed_case("naive", MathClass::fp32, 91.8);
+  noisy.noise = "the SM clock went from 1755 to 1980 MHz";
+  noisy.remeasured = true;
+  noisy.time_ms->host_gaps = 2;
+  noisy.remarks = {"one", "another"};
+  auto cells = first_case({.cases = {noisy}});
+  EXPECT_EQ(cells["noise"], noisy.noise);
+  EXPECT_EQ(cells["remeasured"], "true");
+  EXPECT_EQ(cells["host_gaps"], "2");
+  EXPECT_EQ(cells["remarks"], "one; another");
+}
+
 TEST(Csv, WhatWasNotMeasuredIsEmpty) {
   auto cells = first_case(testing::untimed_report());
   for (const char* const name : {"device_name", "reason", "fill", "worst_ratio", "median_ms", "ci95_low_ms",
