@@ -75,7 +75,9 @@ TEST(Csv, TellsWhatMakesATimeDoubtful) {
   noisy.remeasured = true;
   noisy.time_ms->host_gaps = 2;
   noisy.remarks = {"one", "another"};
-  auto cells = first_case({.cases = {noisy}});
+  Report report = testing::gpu_report();
+  report.cases = {noisy};
+  auto cells = first_case(report);
   EXPECT_EQ(cells["noise"], noisy.noise);
   EXPECT_EQ(cells["remeasured"], "true");
   EXPECT_EQ(cells["host_gaps"], "2");
