@@ -50,29 +50,29 @@ std::vector<std::string> distinct(const std::vector<const Variant*>& variants, P
   return texts;
 }
 
-/// The line for a pattern that selects nothing on `device`.
-std::string why_no_match(const Registry& registry, DeviceKind device, std::string_view text,
+/// The line for a pattern that selects nothing on `device`, or on any where none is given.
+std::string why_no_match(const Registry& registry, std::optional<DeviceKind> device, std::string_view text,
                          const Pattern& pattern) {
   std::vector<const Variant*> all, here, elsewhere, other_class;
   for (const Variant& variant : registry.variants()) {
     if (variant.group == Group::mutant) continue;
     all.push_back(&variant);
     if (pattern.matches(variant)) elsewhere.push_back(&variant);
-    if (variant.device == device) here.push_back(&variant);
-    if (variant.device == device && pattern.names(variant)) other_class.push_back(&variant);
+    if (device && variant.device != *device) continue;
+    here.push_back(&variant);
+    if (pattern.names(variant)) other_class.push_back(&variant);
   }
   const auto name = [](const Variant& variant) { return variant.name; };
+  const std::string on_device = device ? fmt::format(" on {}", to_string(*device)) : std::string();
   if (!elsewhere.empty()) {
     const auto kinds = distinct(elsewhere, [](const Variant& variant) { return to_string(variant.device); });
-    return fmt::format("\"{}\" runs on {} only; this run is on {}", text, fmt::join(kinds, ", "),
-                       to_string(device));
+    return fmt::format("\"{}\" runs on {} only; this run is{}", text, fmt::join(kinds, ", "), on_device);
   }
   if (!other_class.empty()) {
     const auto classes =
         distinct(other_class, [](const Variant& variant) { return to_string(variant.math); });
-    return fmt::format("\"{}\" matches nothing: {} on {} has class {} only", text,
-                       fmt::join(distinct(other_class, name), ", "), to_string(device),
-                       fmt::join(classes, ", "));
+    return fmt::format("\"{}\" matches nothing: {}{} has class {} only", text,
+                       fmt::join(distinct(other_class, name), ", "), on_device, fmt::join(classes, ", "));
   }
   std::string letters = pattern.name;
   std::erase_if(letters, [](char c) { return std::string_view("*?[]!").find(c) != std::string_view::npos; });
@@ -142,6 +142,15 @@ std::vector<const Variant*> select_variants(const Registry& registry, DeviceKind
         std::ranges::any_of(parsed, [&](const Pattern& pattern) { return pattern.matches(variant); }))
       selected.push_back(&variant);
   return selected;
+}
+
+std::vector<const Variant*> find_variants(const Registry& registry, const std::string& text) {
+  const Pattern pattern = parse_pattern(text);
+  std::vector<const Variant*> found;
+  for (const Variant& variant : registry.variants())
+    if (pattern.matches(variant)) found.push_back(&variant);
+  if (found.empty()) throw InputError(why_no_match(registry, std::nullopt, text, pattern));
+  return found;
 }
 
 std::vector<const Variant*> variants_of_group(const Registry& registry, DeviceKind device, Group group) {

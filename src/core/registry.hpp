@@ -36,6 +36,10 @@ std::optional<std::string> check_pattern(std::string_view pattern);
 std::vector<const Variant*> select_variants(const Registry& registry, DeviceKind device,
                                             const std::vector<std::string>& patterns);
 
+/// The variants of any device that match one item of a selection, in the order of the registry. Throws
+/// InputError as select_variants does.
+std::vector<const Variant*> find_variants(const Registry& registry, const std::string& pattern);
+
 /// All variants of `device` in a group, in the order of the registry.
 std::vector<const Variant*> variants_of_group(const Registry& registry, DeviceKind device, Group group);
 

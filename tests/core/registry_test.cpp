@@ -32,6 +32,18 @@ class SelectVariants : public testing::Test {
     registry_.add(variant("onednn_fused", DeviceKind::cpu));
   }
 
+  /// "name on device" of what is found on any, or the one refusal.
+  std::vector<std::string> found(const std::string& pattern) const {
+    std::vector<std::string> names;
+    try {
+      for (const Variant* variant : find_variants(registry_, pattern))
+        names.push_back(variant->name + " on " + std::string(to_string(variant->device)));
+    } catch (const InputError& error) {
+      names = {error.what()};
+    }
+    return names;
+  }
+
   /// "name:class" of what is selected, or the one refusal.
   std::vector<std::string> selected(DeviceKind device, const std::vector<std::string>& patterns) const {
     std::vector<std::string> names;
@@ -49,6 +61,14 @@ class SelectVariants : public testing::Test {
 
   Registry registry_;
 };
+
+TEST_F(SelectVariants, FindsAPatternOnEveryDevice) {
+  EXPECT_THAT(found("naive"), ElementsAre("naive on cuda", "naive on cpu"));
+  EXPECT_THAT(found("*_fused:fp32"), ElementsAre("onednn_fused on cpu"));
+  EXPECT_THAT(found("tilde"),
+              ElementsAre("no variant matches \"tilde\"; closest: tiled. convmish-bench --list shows all"));
+  EXPECT_THAT(found("tiled:bf16"), ElementsAre("\"tiled:bf16\" matches nothing: tiled has class fp32 only"));
+}
 
 TEST_F(SelectVariants, TakesAllOfTheDeviceWhenNothingIsNamed) {
   EXPECT_THAT(selected(DeviceKind::cpu, {}), ElementsAre("naive:fp32", "onednn_fused:fp32"));
