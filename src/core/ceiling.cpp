@@ -22,19 +22,22 @@ std::optional<double> pipe_rate(const Ceilings& ceilings, Pipe pipe) {
 
 }  // namespace
 
+std::vector<Demand> demands(const Shape& shape, Pipe pipe, int products, Algorithm algorithm,
+                            const Ceilings& ceilings) {
+  std::vector<Demand> all{{"dram", shape.least_bytes(), ceilings.dram_bytes}};
+  if (algorithm == Algorithm::direct && pipe != Pipe::unknown)
+    all.push_back({std::string(to_string(pipe)), shape.flops() * products, pipe_rate(ceilings, pipe)});
+  all.push_back({"special_function", static_cast<double>(shape.y_elements()) * kSpecialFunctionsPerOutput,
+                 ceilings.special_functions});
+  return all;
+}
+
 std::optional<Floor> floor_of(const Shape& shape, Pipe pipe, int products, Algorithm algorithm,
                               const Ceilings& ceilings) {
   std::optional<Floor> floor;
-  const auto raise = [&floor](double work, std::optional<double> rate, std::string name) {
-    if (!rate) return;
-    const double ms = 1e3 * work / *rate;
-    if (!floor || ms > floor->ms) floor = Floor{ms, std::move(name)};
-  };
-  raise(shape.least_bytes(), ceilings.dram_bytes, "dram");
-  if (algorithm == Algorithm::direct)
-    raise(shape.flops() * products, pipe_rate(ceilings, pipe), std::string(to_string(pipe)));
-  raise(static_cast<double>(shape.y_elements()) * kSpecialFunctionsPerOutput, ceilings.special_functions,
-        "special_function");
+  for (Demand& demand : demands(shape, pipe, products, algorithm, ceilings))
+    if (const auto ms = demand.floor_ms(); ms && (!floor || *ms > floor->ms))
+      floor = Floor{*ms, std::move(demand.ceiling)};
   return floor;
 }
 

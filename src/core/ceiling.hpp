@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/shape.hpp"
 #include "core/words.hpp"
@@ -20,13 +21,26 @@ struct Ceilings {
   std::optional<double> special_functions;  // exponentials or reciprocals
 };
 
-struct Floor {
-  double ms = 0;
-  std::string binding_ceiling;  // dram, ffma, tensor_tf32, tensor_fp16 or special_function
+/// Work that a shape asks of one ceiling.
+struct Demand {
+  std::string ceiling;         // dram, ffma, tensor_tf32, tensor_fp16 or special_function
+  double amount = 0;           // bytes, FLOPs or operations
+  std::optional<double> rate;  // the ceiling, a second
+
+  std::optional<double> floor_ms() const { return rate ? std::optional(1e3 * amount / *rate) : std::nullopt; }
 };
 
-/// The largest of: least bytes / bandwidth, FLOPs x products / the pipe's rate, special functions / rate.
-/// A transform, or a pipe that a library chooses, has no arithmetic floor. Nothing where no rate is known.
+/// Least bytes, FLOPs x products of the pipe, special functions. A transform, or a pipe that a library
+/// chooses, has no arithmetic demand.
+std::vector<Demand> demands(const Shape& shape, Pipe pipe, int products, Algorithm algorithm,
+                            const Ceilings& ceilings);
+
+struct Floor {
+  double ms = 0;
+  std::string binding_ceiling;  // that of the demand which takes longest
+};
+
+/// The largest of the demands' floors. Nothing where no rate is known.
 std::optional<Floor> floor_of(const Shape& shape, Pipe pipe, int products, Algorithm algorithm,
                               const Ceilings& ceilings);
 
