@@ -61,6 +61,9 @@ ExitCode run(std::span<const char* const> arguments) {
       return command_compare(line);
     case Verb::calibrate:
       return command_calibrate(line, device_factories());
+    case Verb::explain:
+      refuse_broken_registry();
+      return command_explain(line, device_factories());
     case Verb::run:
       refuse_broken_registry();
       return command_run(line, device_factories());

@@ -21,7 +21,6 @@
 namespace convmish {
 namespace {
 
-constexpr Shape kHeadlineShape{.n = 64, .c = 64, .h = 256, .w = 256, .k = 128};
 // Large enough for several tiles each way, small enough for emulated kernels to take a moment only.
 constexpr Shape kCpuShape{.n = 1, .c = 16, .h = 34, .w = 34, .k = 32};
 

@@ -11,6 +11,9 @@
 
 namespace convmish {
 
+/// The shape that variants are compared on, that of configs/headline.json.
+inline constexpr Shape kHeadlineShape{.n = 64, .c = 64, .h = 256, .w = 256, .k = 128};
+
 /// How a command opens a device, so that no command depends on CUDA being part of the build.
 struct DeviceFactories {
   std::function<std::unique_ptr<Device>()> cpu;
@@ -30,6 +33,9 @@ ExitCode command_compare(const CommandLine& line);
 
 /// What the device's clock resolves, and what a timing costs.
 ExitCode command_calibrate(const CommandLine& line, const DeviceFactories& devices);
+
+/// A resource card of one variant for each shape. Throws InputError where the name is none's, or several's.
+ExitCode command_explain(const CommandLine& line, const DeviceFactories& devices);
 
 /// Every variant of every device, and why one is unavailable on this machine.
 ExitCode command_list(const DeviceFactories& devices);

@@ -17,7 +17,7 @@ namespace convmish {
 namespace {
 
 constexpr Verbs kRun = only(Verb::run), kSelftest = only(Verb::selftest), kCompare = only(Verb::compare),
-                kCalibrate = only(Verb::calibrate);
+                kCalibrate = only(Verb::calibrate), kExplain = only(Verb::explain);
 
 /// A row of the table of verbs.
 struct VerbWord {
@@ -33,6 +33,7 @@ constexpr VerbWord kVerbs[] = {
     {"selftest", "", Verb::selftest, "run wrong and cheating kernels, each of which must be caught"},
     {"compare", "OLD NEW", Verb::compare, "tell what became slower from one JSON report to another"},
     {"calibrate", "", Verb::calibrate, "time an empty launch and a copy: what the clock resolves"},
+    {"explain", "VARIANT", Verb::explain, "show what a variant takes: launch, work, floors, bank conflicts"},
     {"version", "", Verb::version, "print the version and the revision it was built from"},
     {"help", "", Verb::help, "print this text"},
 };
@@ -42,6 +43,7 @@ constexpr std::string_view kExamples = R"(
   convmish-bench --variant 'naive,cudnn_*:tf32' --shape n64c64h256w256k128
   convmish-bench --config configs/edges.json --no-time --device cpu
   convmish-bench --variant tiled --min-time 1 --json tiled.json
+  convmish-bench explain tiled --shape n64c64h256w256k128
   convmish-bench --config configs/resnet.json --baseline yesterday.json --max-slowdown 3%
 )";
 
@@ -113,7 +115,7 @@ std::vector<Option> option_table() {
          for (const std::string& pattern : line.run.variants)
            if (const auto why = check_pattern(pattern)) throw InputError(*why);
        }},
-      {"What to run", "shape", kRun, Takes::value, "SHAPE",
+      {"What to run", "shape", kRun | kExplain, Takes::value, "SHAPE",
        "batch n, input channels c, input height h and width w,\n"
        "output channels k, as in n64c64h256w256k128; repeatable\n"
        "(default: the headline shape, or a small one on the CPU)",
@@ -125,7 +127,7 @@ std::vector<Option> option_table() {
        "shapes, variants, fills and timing from a JSON file\n"
        "(configs/schema/config.schema.json); options given here win",
        nullptr},
-      {"What to run", "device", kRun | kSelftest | kCalibrate, Takes::value, "DEVICE",
+      {"What to run", "device", kRun | kSelftest | kCalibrate | kExplain, Takes::value, "DEVICE",
        "auto, cpu, cuda or cuda:INDEX (default: auto, the GPU\n"
        "where there is one, else the CPU)",
        [](const Values& values, CommandLine& line) { line.device = parse_device(values.back()); }},

@@ -12,7 +12,7 @@
 namespace convmish {
 
 /// What the tool is asked to do: its first word that is no option, or --list, --calibrate, --version, --help.
-enum class Verb { run, list, selftest, compare, calibrate, version, help };
+enum class Verb { run, list, selftest, compare, calibrate, explain, version, help };
 
 /// Which device to run on; `automatic` is the GPU where there is one, else the CPU.
 struct DeviceChoice {

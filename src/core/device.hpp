@@ -14,6 +14,7 @@
 #include "check/accumulator.hpp"
 #include "check/fill.hpp"
 #include "check/multiplicand.hpp"
+#include "core/bank_conflicts.hpp"
 #include "core/ceiling.hpp"
 #include "core/result.hpp"
 #include "core/variant.hpp"
@@ -106,6 +107,13 @@ class Device {
   /// A second pass over what compare() found wrong outputs in: where they are. `poison`: the word that the
   /// output was filled with before the launch.
   virtual WrongCounts count_wrong(const Comparison& comparison, std::uint32_t poison) = 0;
+
+  /// Calls `launch`, of which a single block runs, the middle one of its first kernel, and tells what that
+  /// did in shared memory. Nothing where the device, or the kernel, cannot be recorded; then none may have
+  /// run.
+  virtual std::optional<BlockTrace> trace_block(const std::function<void()>& /*launch*/) {
+    return std::nullopt;
+  }
 
   virtual Stream stream() = 0;
   /// Waits for all work; throws DeviceError if any of it failed.

@@ -37,10 +37,11 @@ struct DeviceInfo {
   std::string name;  // as the driver or the operating system tells it
   std::string uuid;  // empty on the CPU
   int compute_major = 0, compute_minor = 0;
-  int multiprocessors = 0;            // SMs, or hardware threads on the CPU
-  std::int64_t memory_bytes = 0;      // total
-  std::int64_t l2_bytes = 0;          // last-level cache
-  std::int64_t max_shared_bytes = 0;  // per block, opt-in
+  int multiprocessors = 0;                 // SMs, or hardware threads on the CPU
+  int max_threads_per_multiprocessor = 0;  // 0 on the CPU
+  std::int64_t memory_bytes = 0;           // total
+  std::int64_t l2_bytes = 0;               // last-level cache
+  std::int64_t max_shared_bytes = 0;       // per block, opt-in
 
   int compute_capability() const { return 10 * compute_major + compute_minor; }
 };
@@ -83,6 +84,10 @@ struct LaunchGeometry {
   std::optional<int> registers;    // per thread
   std::optional<int> local_bytes;  // per thread: spills and stack
   std::optional<int> blocks_per_multiprocessor;
+
+  std::int64_t blocks() const { return grid[0] * grid[1] * grid[2]; }
+  int threads() const { return block[0] * block[1] * block[2]; }  // a block
+  int warps() const { return (threads() + 31) / 32; }             // a block
 };
 
 // The {} below let designated initialisers leave members out without a warning.

@@ -22,6 +22,7 @@
 #include "core/error.hpp"
 #include "core/library_versions.hpp"
 #include "cpu/parallel.hpp"
+#include "cpu/simt/access_recorder.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -257,6 +258,10 @@ class CpuDevice final : public Device {
 
   ErrorSummary compare(const Comparison& comparison, std::span<ReferencePoint> samples) override;
   WrongCounts count_wrong(const Comparison& comparison, std::uint32_t poison) override;
+
+  std::optional<BlockTrace> trace_block(const std::function<void()>& launch) override {
+    return simt::trace_middle_block(launch);
+  }
 
   Stream stream() override { return nullptr; }
   void synchronize() override {}

@@ -103,6 +103,7 @@ DeviceInfo read_info(int index) {
           .compute_major = properties.major,
           .compute_minor = properties.minor,
           .multiprocessors = properties.multiProcessorCount,
+          .max_threads_per_multiprocessor = properties.maxThreadsPerMultiProcessor,
           .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
           .l2_bytes = properties.l2CacheSize,
           .max_shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index)};

@@ -25,6 +25,12 @@ constexpr const char* name_of(Tensor tensor) {
 Inputs::Inputs(Device& device, Fill fill, std::uint64_t seed, const Shape& shape)
     : device_(device), spec_(fill_spec(fill, seed, shape)) {}
 
+const float* Inputs::undrawn_x() {
+  if (!undrawn_x_)
+    undrawn_x_ = device_.allocate(sizeof(float) * static_cast<std::size_t>(spec_.shape.x_elements()));
+  return undrawn_x_->floats();
+}
+
 const float* Inputs::tensor(Tensor tensor, Layout layout) {
   for (const Held& held : held_)
     if (held.tensor == tensor && held.layout == layout) return held.buffer->floats();

@@ -25,6 +25,8 @@ class Inputs {
   const FillSpec& spec() const { return spec_; }
   const std::optional<ChangedElement>& changed_element() const { return changed_element_; }
   const float* x(Layout layout) { return tensor(Tensor::x, layout); }
+  /// Memory for an x that no figure depends on; what it holds is undefined.
+  const float* undrawn_x();
   const float* filter(Layout layout) { return tensor(Tensor::filter, layout); }
   const float* bias() { return tensor(Tensor::bias, Layout::nchw); }
 
@@ -55,6 +57,7 @@ class Inputs {
   FillSpec spec_;
   std::optional<ChangedElement> changed_element_;
   std::vector<Held> held_;
+  std::unique_ptr<Buffer> undrawn_x_;
 };
 
 }  // namespace convmish

@@ -53,7 +53,7 @@ PreparedVariant::PreparedVariant(Device& device, const Variant& variant, Inputs&
   const Problem problem{.shape = shape,
                         .filter = inputs.filter(variant.layout),
                         .bias = inputs.bias(),
-                        .x = inputs.x(variant.layout),
+                        .x = purpose == Purpose::description ? inputs.undrawn_x() : inputs.x(variant.layout),
                         .y = output.y(),
                         .device = &device.info(),
                         .memory = this,

@@ -39,7 +39,7 @@ class SharedOutput {
 
 class PreparedVariant final : public PlanMemory {
  public:
-  enum class Purpose { timing, check_only };
+  enum class Purpose { timing, check_only, description };  // description: it is never launched
 
   /// Asks whether the variant takes this shape, then prepares it. Throws Unsupported, OutOfMemory,
   /// DeviceError, or whatever the variant throws.

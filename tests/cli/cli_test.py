@@ -108,6 +108,55 @@ class Devices(Cli):
             "--device", "cpu", "--variant", "cudnn_unfused")  # fmt: skip
 
 
+class Explain(Cli):
+    SHAPE = ["--device", "cpu", "--shape", "n2c64h66w66k3"]
+
+    def explained(self, variant):
+        completed = run("explain", variant, *self.SHAPE)
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        return completed.stdout
+
+    def test_naive(self):
+        text = self.explained("naive")
+        self.assertIn("  grid           96x1x1: 96 blocks\n", text)
+        self.assertIn("  block          256x1x1: 256 threads, 8 warps\n", text)
+        self.assertIn("\nShared memory: not used\n", text)
+
+    def test_tiled(self):
+        text = self.explained("tiled:fp32")
+        self.assertIn("shape  n2c64h66w66k3 (asked for)\n", text)
+        self.assertIn("  grid           16x3x2: 96 blocks\n", text)
+        self.assertIn("  shared memory  10656 bytes a block\n", text)
+        self.assertRegex(text, "  registers      not known: .+\n")
+        self.assertRegex(text, r"\ndram +2\.336 MB +- +-\n")
+        self.assertIn("all 8 warps of block (8, 1, 0) of 16x3x1, one image\n", text)
+        self.assertRegex(text, r"\nload x +4 +4608 +9216 +4608 +2-way +50.0%\n")
+        self.assertRegex(text, r"\nload taps +16 +1152 +2304 +2304 +none +0.00%\n")
+        self.assertIn("\n4608 of 12248 wavefronts, 37.6%, are bank conflicts\n", text)
+
+    def test_coarsened(self):
+        text = self.explained("coarsened_1x2")
+        self.assertIn("  block          8x16x1: 128 threads, 4 warps\n", text)
+        self.assertRegex(text, r"\nload x +8 +1536 +6144 +3072 +2-way +50.0%\n")
+        self.assertIn("\n3072 of 8024 wavefronts, 38.3%, are bank conflicts\n", text)
+
+    def test_default_shape_is_the_headline(self):
+        completed = run("explain", "naive", "--device", "cpu")
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        self.assertIn("shape  n64c64h256w256k128 (default: the headline shape)\n", completed.stdout)
+        self.assertIn("  arithmetic     608.8 GFLOP, as a direct convolution\n", completed.stdout)
+
+    def test_unknown_variant(self):
+        self.assert_refused(
+            USAGE, 'no variant matches "tilde"; closest: tiled. convmish-bench --list shows all', "explain", "tilde")
+
+    def test_name_of_several(self):
+        completed = run("explain", "*e*", "--device", "cpu")
+        self.assertEqual((completed.returncode, completed.stdout), (USAGE, ""))
+        self.assertRegex(
+            completed.stderr, r'^convmish-bench: "\*e\*" names \d+ variants; want one of .*coarsened_1x2:fp32.*\n$')
+
+
 class Texts(Cli):
     def test_help(self):
         for arguments in (["--help"], ["-h"], ["help"]):

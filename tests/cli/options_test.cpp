@@ -210,19 +210,19 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{{"--quux"}, "unknown option \"--quux\"; convmish-bench --help lists all"},
                     Refused{{"-"}, "unknown option \"-\"; convmish-bench --help lists all"}));
 
-INSTANTIATE_TEST_SUITE_P(StrayWords, RefusedCommandLine,
-                         testing::Values(Refused{{"lst"},
-                                                 "\"lst\" is neither an option nor a command; closest: list"},
-                                         Refused{{"naive"},
-                                                 "\"naive\" is neither an option nor a command; want one of "
-                                                 "run, list, selftest, compare, calibrate, version, help"},
-                                         Refused{{""},
-                                                 "\"\" is neither an option nor a command; want one of run, "
-                                                 "list, selftest, compare, calibrate, version, help"},
-                                         Refused{{"run", "naive"}, "unexpected \"naive\" behind run"},
-                                         Refused{{"--", "naive"},
-                                                 "\"naive\" is neither an option nor a command; want one of "
-                                                 "run, list, selftest, compare, calibrate, version, help"}));
+INSTANTIATE_TEST_SUITE_P(
+    StrayWords, RefusedCommandLine,
+    testing::Values(Refused{{"lst"}, "\"lst\" is neither an option nor a command; closest: list"},
+                    Refused{{"naive"},
+                            "\"naive\" is neither an option nor a command; want one of "
+                            "run, list, selftest, compare, calibrate, explain, version, help"},
+                    Refused{{""},
+                            "\"\" is neither an option nor a command; want one of run, "
+                            "list, selftest, compare, calibrate, explain, version, help"},
+                    Refused{{"run", "naive"}, "unexpected \"naive\" behind run"},
+                    Refused{{"--", "naive"},
+                            "\"naive\" is neither an option nor a command; want one of "
+                            "run, list, selftest, compare, calibrate, explain, version, help"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values, RefusedCommandLine,
@@ -296,6 +296,17 @@ TEST(CommandLine, TakesTheWordsOfAVerb) {
   EXPECT_TRUE(line.gate.force);
   EXPECT_EQ(refusal({"compare", "old.json"}), "want compare OLD NEW");
   EXPECT_EQ(refusal({"compare", "a", "b", "c"}), "unexpected \"c\" behind compare OLD NEW");
+}
+
+TEST(CommandLine, TakesTheVariantToExplain) {
+  const CommandLine line = parse({"explain", "tiled:fp32", "--shape", "n1c1h3w3k1", "--device", "cpu"});
+  EXPECT_EQ(line.verb, Verb::explain);
+  EXPECT_THAT(line.operands, ElementsAre("tiled:fp32"));
+  EXPECT_THAT(texts(line.run.shapes), ElementsAre("n1c1h3w3k1"));
+  EXPECT_EQ(refusal({"explain"}), "want explain VARIANT");
+  EXPECT_EQ(refusal({"explain", "tiled", "naive"}), "unexpected \"naive\" behind explain VARIANT");
+  EXPECT_EQ(refusal({"explain", "tiled", "--seed", "7"}),
+            "--seed is an option of run and selftest, not of explain");
 }
 
 TEST(CommandLine, ARunCanBeHeldAgainstABaseline) {
