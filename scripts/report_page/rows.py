@@ -78,7 +78,9 @@ def spread_text(percent: float) -> str:
 
 def remarks(case: dict) -> list[str]:
     """What one should know of a time."""
+    host_gaps = case["time_ms"].get("host_gaps")
     known = {
+        f"the device may have waited for the host in {host_gaps} launches": host_gaps,
         "the interval did not become as narrow as asked": not case["time_ms"]["converged"],
         f"noisy: {case.get('noise')}": case.get("noisy"),
         "measured once more, for the first time was noisy": case.get("remeasured"),
