@@ -106,7 +106,7 @@ struct ClockTrace {
 struct TimeSummary {
   double median = 0, mean = 0, min = 0, p5 = 0, p95 = 0, stddev = 0;
   std::optional<std::array<double, 2>> ci95;  // of the median; absent below six samples
-  bool converged = false;                     // to the asked width before the time limit, or the asked count
+  bool converged = false;                     // the interval is as narrow as asked
   std::optional<Cache> cache;                 // absent in reports before 1.2
   std::int64_t host_gaps = 0;                 // samples in which the device may have waited for the host
   std::vector<double> samples;                // in launch order

@@ -225,7 +225,7 @@ class CudaDevice final : public Device {
   }
 
  private:
-  /// Rounds of short launches would else be spent in the driver, which does not read its sensors more often.
+  /// Rounds of short launches would else be spent in questions to the driver.
   static constexpr std::chrono::milliseconds kClockInterval{20};
 
   template <class Visit>

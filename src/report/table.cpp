@@ -282,8 +282,9 @@ std::string footnotes(const Rows& rows, const std::vector<std::string>& left_out
                   width, 2);
   if (std::ranges::any_of(rows, [](auto* row) { return interval(*row).starts_with('!'); }))
     out += folded(
-        "! not converged: stopped at the time limit, with an interval wider than asked for, or with too few "
-        "samples for one",
+        "! not converged: stopped by the time limit or the count of samples, with an interval wider than "
+        "asked "
+        "for, or with too few samples for one",
         width, 2);
   if (std::ranges::any_of(rows, [](auto* row) { return shown_time(*row) && !row->noise.empty(); }))
     out += folded("~ noisy: measured under clocks that were not steady", width, 2);

@@ -39,16 +39,14 @@ Cache cache_for(const Shape& shape, const DeviceInfo& device) {
 }
 
 void update(Timed& timed, const TimingOptions& options) {
-  if (options.samples) {
-    timed.done = static_cast<int>(timed.samples.size()) >= *options.samples;
-    timed.converged = timed.done;
-    return;
-  }
-  timed.done = timed.spent_ms >= 1e3 * options.most_s();
-  const bool may_stop = timed.total_ms >= 1e3 * options.least_s() && timed.samples.size() >= timed.next_look;
+  const std::size_t count = timed.samples.size();
+  timed.done = options.samples ? count >= static_cast<std::size_t>(*options.samples)
+                               : timed.spent_ms >= 1e3 * options.most_s();
+  const bool may_stop =
+      !options.samples && timed.total_ms >= 1e3 * options.least_s() && count >= timed.next_look;
   if (!may_stop && !timed.done) return;
   // Sorting all samples takes longer with each: look again when there are a sixteenth more.
-  timed.next_look = timed.samples.size() + timed.samples.size() / 16 + 1;
+  timed.next_look = count + count / 16 + 1;
   const auto width = relative_half_width(summarise_samples(timed.samples));
   timed.converged = width && *width <= options.ci_half_width;
   timed.done |= timed.converged;

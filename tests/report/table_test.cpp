@@ -145,7 +145,7 @@ TEST(ShapeTable, EmulatedTimesAreMarked) {
 TEST(ShapeTable, TimeLimitIsMarked) {
   const std::string table = table_of(testing::gpu_report());
   EXPECT_THAT(table, HasSubstr("!+-8.33%"));
-  EXPECT_THAT(table, HasSubstr("! not converged: stopped at the time limit"));
+  EXPECT_THAT(table, HasSubstr("! not converged: stopped by the time limit"));
   EXPECT_THAT(table_of(testing::cpu_report()), Not(HasSubstr("time limit")));
 
   // Launches so long that the limit leaves too few of them for an interval.

@@ -124,6 +124,14 @@ TEST_F(TimingTest, MeasuresOnlyTheNoisyOnesAgain) {
   EXPECT_THAT(results[1].noise, IsEmpty());
 }
 
+TEST_F(TimingTest, SaysThatAFixedCountDidNotConverge) {
+  EXPECT_TRUE(run_one(host_variant("steady")).time_ms->converged);
+  device_.clock = [this](double) { return TimedLaunch{launches_["restless"] % 2 ? 1.0 : 1.1, std::nullopt}; };
+  const CaseResult result = run_one(host_variant("restless"));
+  EXPECT_FALSE(result.time_ms->converged);
+  EXPECT_EQ(result.time_ms->samples.size(), static_cast<std::size_t>(kSamples));
+}
+
 TEST_F(TimingTest, CallsANarrowIntervalConvergedAtTheTimeLimitToo) {
   // Launches so short that their sum stays below the min time.
   options_.run.timing = {.max_time_s = 0.3};
