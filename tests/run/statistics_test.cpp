@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <random>
 
-#include "core/ceiling.hpp"
-
 namespace convmish {
 namespace {
 
@@ -50,30 +48,6 @@ TEST(Statistics, IntervalHoldsTheMedianAsOftenAsItSays) {
   }
   EXPECT_GE(held, trials * 0.945);
   EXPECT_LE(held, trials * 0.985);
-}
-
-TEST(Ceiling, HeadlineFloorsAreThoseOfTheDesign) {
-  const Shape headline{.n = 64, .c = 64, .h = 256, .w = 256, .k = 128};
-  const Ceilings h200{.dram_bytes = 4.22e12,
-                      .ffma_flops = 50.4e12,
-                      .tensor_tf32_flops = 369e12,
-                      .tensor_fp16_flops = 700e12,
-                      .special_functions = 4.2e12};
-  const auto floor = [&](Pipe pipe, int products) {
-    return floor_of(headline, pipe, products, Algorithm::direct, h200).value();
-  };
-  EXPECT_NEAR(floor(Pipe::ffma, 1).ms, 12.1, 0.05);
-  EXPECT_EQ(floor(Pipe::ffma, 1).binding_ceiling, "ffma");
-  EXPECT_NEAR(floor(Pipe::tensor_tf32, 1).ms, 1.65, 0.005);
-  EXPECT_NEAR(floor(Pipe::tensor_fp16, 1).ms, 0.87, 0.005);
-  EXPECT_NEAR(floor(Pipe::tensor_fp16, 3).ms, 2.6, 0.01);
-  EXPECT_NEAR(floor(Pipe::unknown, 1).ms, 0.756, 0.001);
-  EXPECT_EQ(floor(Pipe::unknown, 1).binding_ceiling, "dram");
-  EXPECT_NEAR(floor_of(headline, Pipe::ffma, 1, Algorithm::transform, h200)->ms, 0.756, 0.001);
-}
-
-TEST(Ceiling, HasNoFloorWhereNoRateIsKnown) {
-  EXPECT_FALSE(floor_of({.n = 1, .c = 1, .h = 3, .w = 3, .k = 1}, Pipe::ffma, 1, Algorithm::direct, {}));
 }
 
 }  // namespace
