@@ -68,6 +68,18 @@ else()
   message(STATUS "CUDA: left out (CONVMISH_CUDA=OFF)")
 endif()
 
+# --- cuBLAS: headers only; the library is loaded at run time, to measure tensor rates -------------------
+set(CONVMISH_HAVE_CUBLAS OFF)
+if(CONVMISH_HAVE_CUDA)
+  find_path(CUBLAS_INCLUDE_DIR cublas_v2.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(CUBLAS_INCLUDE_DIR)
+    set(CONVMISH_HAVE_CUBLAS ON)
+    message(STATUS "cuBLAS: ${CUBLAS_INCLUDE_DIR}")
+  else()
+    message(STATUS "cuBLAS: left out (no cublas_v2.h; tensor rates are then the data sheet's)")
+  endif()
+endif()
+
 # --- cuDNN: headers only; the library is loaded at run time --------------------------------------------
 set(CONVMISH_HAVE_CUDNN OFF)
 if(NOT CONVMISH_HAVE_CUDA OR NOT CONVMISH_CUDNN)

@@ -26,7 +26,7 @@ build_preset() {
   # Ninja configures again when a CMake file changes. What setup.sh installed since, it cannot see.
   if [ ! -e "$build/build.ninja" ] || [ "$deps/installed" -nt "$build/build.ninja" ]; then
     cmake -S "$root" --preset "$preset" >"$log" 2>&1 || { cat "$log" >&2; die "cannot configure preset $preset"; }
-    sed -nE 's/^-- ((CUDA|cuDNN|oneDNN): )/\1/p' "$log" >&2
+    sed -nE 's/^-- ((CUDA|cuBLAS|cuDNN|oneDNN): )/\1/p' "$log" >&2
     echo "building $build (minutes when it is new)" >&2
   fi
   # nvcc needs up to 2 GiB a job.

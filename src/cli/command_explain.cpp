@@ -8,6 +8,7 @@
 #include "cli/commands.hpp"
 #include "cli/open_device.hpp"
 #include "core/registry.hpp"
+#include "report/environment.hpp"
 #include "report/resource_card.hpp"
 #include "report/terminal.hpp"
 #include "run/explain.hpp"
@@ -41,7 +42,7 @@ const Variant& form_for(DeviceKind device, const Matches& forms) {
 
 ExitCode command_explain(const CommandLine& line, const DeviceFactories& devices) {
   const Matches forms = forms_of_one(Registry::instance(), line.operands.front());
-  const OpenedDevice opened = open_device(line.device, devices);
+  const OpenedDevice opened = device_opener(line, devices, host_environment(line.arguments))();
   Device& device = *opened.device;
   const Variant& variant = form_for(device.info().kind, forms);
 
@@ -49,7 +50,7 @@ ExitCode command_explain(const CommandLine& line, const DeviceFactories& devices
   const auto emulated = std::ranges::find(forms, true, &Variant::emulated);
   std::unique_ptr<Device> recorder;
   if (device.info().kind != DeviceKind::cpu) recorder = devices.cpu();
-  const ExplainedDevice here{device, opened.reason, device.ceilings()};
+  const ExplainedDevice here{device, opened.reason, opened.ceilings(device).best()};
   const RecordableVariant recordable{emulated == forms.end() ? nullptr : *emulated,
                                      recorder ? *recorder : device};
 

@@ -12,6 +12,7 @@
 #include "cli/progress.hpp"
 #include "core/registry.hpp"
 #include "core/shape_text.hpp"
+#include "report/ceilings_table.hpp"
 #include "report/environment.hpp"
 #include "report/report_files.hpp"
 #include "report/table.hpp"
@@ -89,11 +90,12 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
   Report report;
   report.environment = host_environment(line.arguments);
 
-  Supervisor supervisor([&] { return open_device(line.device, devices); }, options,
+  Supervisor supervisor(device_opener(line, devices, report.environment), options,
                         std::chrono::seconds(options.run.timeout_s));
   const DeviceInfo device = supervisor.device().environment.device;
   add_device(report.environment, supervisor.device().environment);
   if (gate) gate->refuse_other_device(kThisRun, device);
+  report.ceilings = supervisor.device().ceilings;
   const auto variants = select_variants(Registry::instance(), device.kind, options.run.variants);
   std::string shape_reason = "asked for";
   if (options.run.shapes.empty()) {
@@ -109,6 +111,9 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
              options.run.shapes.size() == 1 ? to_string(options.run.shapes.front())
                                             : fmt::format("{} shapes", options.run.shapes.size()),
              shape_reason);
+  if (report.ceilings)
+    if (const std::string table = ceilings_table(*report.ceilings, style); !table.empty())
+      fmt::print(out, "\n{}", table);
 
   files.update(report);  // from here on a killed run leaves a report of what was done
   ProgressLine progress(options.run, variants);

@@ -76,7 +76,9 @@ ExitCode command_selftest(const CommandLine& line, const DeviceFactories& device
   std::FILE* const out = files.text_stream();
   const auto start = std::chrono::steady_clock::now();
   const RunnerOptions options = selftest_options(line.run);
-  const auto open = [&] { return open_device(line.device, devices); };
+  Report report;
+  report.environment = host_environment(line.arguments);
+  const auto open = device_opener(line, devices, report.environment);
   std::optional<Supervisor> supervisor(std::in_place, open, options, kMutantLimit);
   const DeviceReport opened = supervisor->device();
   const DeviceInfo device = opened.environment.device;
@@ -86,9 +88,8 @@ ExitCode command_selftest(const CommandLine& line, const DeviceFactories& device
     throw EnvironmentError(fmt::format("this build has no {} for {}",
                                        mutants.empty() ? "mutants" : "variants", to_string(device.kind)));
 
-  Report report;
-  report.environment = host_environment(line.arguments);
   add_device(report.environment, opened.environment);
+  report.ceilings = opened.ceilings;
   report.plan = {options.run, opened.reason, "fixed: ragged in every dimension", ""};
   fmt::print(out, "device {} ({})\nshape  {}\n", device.name, opened.reason, to_string(kShape));
 

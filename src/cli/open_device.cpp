@@ -1,5 +1,7 @@
 #include "cli/open_device.hpp"
 
+#include "worker/ceilings_cache.hpp"
+
 namespace convmish {
 namespace {
 
@@ -25,6 +27,17 @@ OpenedDevice open_device(const DeviceChoice& choice, const DeviceFactories& devi
   } catch (const EnvironmentError& error) {
     return {devices.cpu(), std::string("auto: ") + error.what()};
   }
+}
+
+std::function<OpenedDevice()> device_opener(const CommandLine& line, const DeviceFactories& devices,
+                                            const Environment& tool) {
+  return [&line, &devices, tool] {
+    OpenedDevice opened = open_device(line.device, devices);
+    opened.ceilings = [tool, cache = CeilingsCache{user_cache_folder(), line.kept_ceilings}](Device& device) {
+      return look_up_ceilings(device, tool, cache);
+    };
+    return opened;
+  };
 }
 
 }  // namespace convmish

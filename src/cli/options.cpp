@@ -49,7 +49,7 @@ constexpr std::string_view kExamples = R"(
 
 constexpr std::string_view kExitCodes = R"(
   0  every case passed, or was skipped for a reason that its variant declares
-  1  a case failed or is mistrusted
+  1  a case failed or is mistrusted, an impossible time included
   2  a case is slower than the baseline report allows, or no longer right
   3  the command line, a config file or an output path is wrong
   4  no usable device, or the machine misbehaves
@@ -200,6 +200,11 @@ std::vector<Option> option_table() {
        "overwritten), hot, or auto: cold on a GPU, unless the\n"
        "data is over 4 times the cache's size (default: auto)",
        [](const Values& values, CommandLine& line) { line.run.timing.cache = parse_cache(values.back()); }},
+      {"Time", "kept-ceilings", kRun | kSelftest | kExplain, Takes::on_off, "",
+       "take the rates that this GPU can reach from an earlier\n"
+       "run, if driver and tool are the same, rather than\n"
+       "measure them (default: on)",
+       [](const Values& values, CommandLine& line) { line.kept_ceilings = values.back() == kOn; }},
       {"Output", "json", kRun | kSelftest, Takes::value, "FILE",
        "write the report there too; /dev/stdout then gets nothing else",
        [](const Values& values, CommandLine& line) { line.report.json = values.back(); }},

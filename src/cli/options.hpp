@@ -34,6 +34,7 @@ struct CommandLine {
   std::vector<std::string> operands;  // as many words behind the verb as it takes
   RunOptions run;                     // the config file's, overridden by the command line's
   DeviceChoice device;
+  bool kept_ceilings = true;  // false: measure what the device can reach, whatever an earlier run kept
   ReportPaths report;
   std::filesystem::path baseline;  // the earlier report that a run is held against; empty: none
   GateOptions gate;

@@ -127,8 +127,9 @@ class Device {
   virtual Ordering watch_launch(const std::function<void()>& launch, const void* y, std::size_t bytes,
                                 double launch_ms) = 0;
 
-  /// Rates that this device can reach; empty where a device has none worth telling.
-  virtual Ceilings ceilings() = 0;
+  /// Measures the rates that this device reaches; takes about a second. Empty where a device has none worth
+  /// telling. Throws OutOfMemory or DeviceError.
+  virtual MeasuredCeilings measure_ceilings() = 0;
 
   using Cache = convmish::Cache;
   /// How long a GPU is kept busy before a timed launch, microseconds, so that the host can enqueue it

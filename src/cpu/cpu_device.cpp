@@ -265,7 +265,7 @@ class CpuDevice final : public Device {
 
   Stream stream() override { return nullptr; }
   void synchronize() override {}
-  Ceilings ceilings() override { return {}; }
+  MeasuredCeilings measure_ceilings() override { return {}; }
 
   Ordering watch_launch(const std::function<void()>& launch, const void* y, std::size_t bytes,
                         double /*launch_ms*/) override {

@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <array>
 
 #include "gpu/allocation.hpp"
 #include "gpu/ceilings.hpp"
 #include "gpu/check.hpp"
+#include "gpu/matrix_rates.hpp"
+#include "gpu/median_time.hpp"
 
 namespace convmish::gpu {
 namespace {
@@ -38,27 +39,6 @@ __global__ void __launch_bounds__(kThreads) chains_kernel(float* sink) {
   if (sum == -1.0f) *sink = sum;  // never: keeps the work alive
 }
 
-/// Median of five, after one warm-up.
-template <class Launch>
-double median_ms(cudaStream_t stream, Launch launch) {
-  cudaEvent_t start, stop;
-  CONVMISH_CHECK_CUDA(cudaEventCreate(&start));
-  CONVMISH_CHECK_CUDA(cudaEventCreate(&stop));
-  std::array<float, 5> ms{};
-  launch();
-  for (float& sample : ms) {
-    CONVMISH_CHECK_CUDA(cudaEventRecord(start, stream));
-    launch();
-    CONVMISH_CHECK_CUDA(cudaEventRecord(stop, stream));
-    CONVMISH_CHECK_CUDA(cudaEventSynchronize(stop));
-    CONVMISH_CHECK_CUDA(cudaEventElapsedTime(&sample, start, stop));
-  }
-  CONVMISH_CHECK_CUDA(cudaEventDestroy(start));
-  CONVMISH_CHECK_CUDA(cudaEventDestroy(stop));
-  std::sort(ms.begin(), ms.end());
-  return static_cast<double>(ms[ms.size() / 2]);
-}
-
 template <class Operation>
 double operations_per_second(const DeviceInfo& device, cudaStream_t stream) {
   const Allocation sink(sizeof(float));
@@ -84,30 +64,19 @@ double copy_bytes_per_second(cudaStream_t stream) {
   return 1e3 * 2 * static_cast<double>(bytes) / ms;
 }
 
-/// Dense multiply-adds a clock and multiprocessor, from NVIDIA's architecture white papers; where parts of
-/// one compute capability differ (GeForce halves the rate), the faster.
-struct TensorRate {
-  int compute_capability, tf32, fp16;
-};
-constexpr TensorRate kTensorRates[] = {
-    {80, 512, 1024}, {86, 256, 512}, {89, 256, 512}, {90, 1024, 2048}, {100, 2048, 4096}};
-
 }  // namespace
 
-Ceilings measure_ceilings(const DeviceInfo& device, cudaStream_t stream) {
-  Ceilings ceilings;
-  ceilings.dram_bytes = copy_bytes_per_second(stream);
-  ceilings.ffma_flops = 2 * operations_per_second<Ffma>(device, stream);
-  ceilings.special_functions = operations_per_second<SpecialFunction>(device, stream);
-  int clock_khz = 0;
-  CONVMISH_CHECK_CUDA(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, device.index));
-  for (const TensorRate& rate : kTensorRates)
-    if (rate.compute_capability == device.compute_capability()) {
-      const double clocks = 1e3 * clock_khz * device.multiprocessors;
-      ceilings.tensor_tf32_flops = 2 * clocks * rate.tf32;
-      ceilings.tensor_fp16_flops = 2 * clocks * rate.fp16;
-    }
-  return ceilings;
+MeasuredCeilings measure_ceilings(const DeviceInfo& device, cudaStream_t stream) {
+  MeasuredCeilings measured;
+  measured.rates.dram_bytes = copy_bytes_per_second(stream);
+  measured.rates.ffma_flops = 2 * operations_per_second<Ffma>(device, stream);
+  measured.rates.special_functions = operations_per_second<SpecialFunction>(device, stream);
+#if defined(CONVMISH_HAVE_CUBLAS)
+  measure_matrix_rates(device, stream, measured);
+#else
+  measured.gap = "tensor rates not measured: this build has no cuBLAS headers";
+#endif
+  return measured;
 }
 
 }  // namespace convmish::gpu

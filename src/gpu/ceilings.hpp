@@ -8,7 +8,8 @@
 
 namespace convmish::gpu {
 
-/// Takes about 50 ms and, while it runs, up to 2 GiB, or half of what is free.
-Ceilings measure_ceilings(const DeviceInfo& device, cudaStream_t stream);
+/// Takes about a second and, while it runs, up to 2 GiB, or half of what is free. Throws OutOfMemory or
+/// DeviceError.
+MeasuredCeilings measure_ceilings(const DeviceInfo& device, cudaStream_t stream);
 
 }  // namespace convmish::gpu

@@ -183,10 +183,7 @@ class CudaDevice final : public Device {
   Stream stream() override { return stream_; }
   void synchronize() override { CONVMISH_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
 
-  Ceilings ceilings() override {
-    if (!ceilings_) ceilings_ = gpu::measure_ceilings(info_, stream_);
-    return *ceilings_;
-  }
+  MeasuredCeilings measure_ceilings() override { return gpu::measure_ceilings(info_, stream_); }
 
   Ordering watch_launch(const std::function<void()>& launch, const void* y, std::size_t bytes,
                         double launch_ms) override;
@@ -238,7 +235,6 @@ class CudaDevice final : public Device {
   std::optional<ClockState> clocks_;
   std::chrono::steady_clock::time_point clocks_read_;
   std::optional<Allocation> scratch_, flush_;
-  std::optional<Ceilings> ceilings_;
 };
 
 /// Calls visit(chunk, reference, largest_s) for every chunk of y once its reference is enqueued; largest_s is

@@ -270,6 +270,24 @@ void describe(Field& field, Is<CaseResult> auto& result) {
   field("repeat", result.repeat);
 }
 
+/// Each rate by name: as measured, and by the data sheet.
+template <class Field>
+void describe(Field& field, Is<DeviceCeilings> auto& ceilings) {
+  const auto rate = [&](const char* key, std::optional<double> Ceilings::*member) {
+    field.group(key, [&](auto& sources) {
+      sources("measured", ceilings.measured.rates.*member);
+      sources("data_sheet", ceilings.data_sheet.*member);
+    });
+  };
+  rate("dram_bytes_per_s", &Ceilings::dram_bytes);
+  rate("ffma_flops_per_s", &Ceilings::ffma_flops);
+  rate("tensor_tf32_flops_per_s", &Ceilings::tensor_tf32_flops);
+  rate("tensor_fp16_flops_per_s", &Ceilings::tensor_fp16_flops);
+  rate("special_functions_per_s", &Ceilings::special_functions);
+  field("gap", ceilings.measured.gap);
+  field("measured_at", ceilings.measured_at);
+}
+
 template <class Field>
 void describe(Field& field, Is<Report> auto& report) {
   field("schema_version", report.schema_version);
@@ -279,6 +297,7 @@ void describe(Field& field, Is<Report> auto& report) {
     tool("git_revision", report.environment.git_revision);
   });
   field("environment", report.environment);
+  field.added("ceilings", report.ceilings);
   field("plan", report.plan);
   field("cases", report.cases);
 }

@@ -1,10 +1,12 @@
 // A whole run as one value, the source of every output: the table, the JSON report, later formats.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/ceiling.hpp"
 #include "core/plan.hpp"
 #include "core/result.hpp"
 
@@ -33,6 +35,7 @@ struct ReportPlan {
 struct Report {
   SchemaVersion schema_version = kSchemaVersion;
   Environment environment;
+  std::optional<DeviceCeilings> ceilings;  // absent where no variant was timed
   ReportPlan plan;
   std::vector<CaseResult> cases;
 };

@@ -11,6 +11,7 @@ inline constexpr std::string_view wrong_class = "wrong_class";  // R shows less 
 inline constexpr std::string_view wrote_outside = "wrote_outside_buffers";  // or changed an input
 inline constexpr std::string_view unordered_work = "work_outside_stream";
 inline constexpr std::string_view wrong_when_timed = "wrong_when_timed";
+inline constexpr std::string_view impossible_time = "impossible_time";  // below what the data sheet allows
 // mistrusted
 inline constexpr std::string_view weak_data = "weak_data";  // most outputs could be 0 and pass
 // skipped

@@ -276,22 +276,22 @@ class ShapeRun {
     }
   }
 
-  /// A device whose rates cannot be measured, for want of memory say, leaves the cases without a floor.
-  Ceilings ceilings_for(const std::vector<CaseResult*>& timed) {
-    try {
-      return device_.ceilings();
-    } catch (const EnvironmentError&) {
-      throw;
-    } catch (const std::exception& error) {
-      for (CaseResult* result : timed)
-        result->remarks.push_back(fmt::format("no floor: the device's ceilings: {}", error.what()));
-    }
-    device_.synchronize();  // throws where the device is lost
-    return {};
+  /// A time that the device cannot reach says that the variant does not do what it declares.
+  void refuse_impossible(const Variant& variant, const Ceilings& data_sheet, CaseResult& result) {
+    const double median = result.time_ms->median;
+    const auto least = least_possible(shape_, variant.pipe, variant.products, result.algorithm, data_sheet,
+                                      device_.info().l2_bytes);
+    if (result.verdict != Verdict::passed || !least || !(median < least->ms)) return;
+    set_verdict(
+        result, Verdict::failed, reason::impossible_time,
+        fmt::format("its median of {:.4g} ms is impossible: by the data sheet of {}, with a margin for "
+                    "its clocks, the work that is declared takes at least {:.4g} ms ({})",
+                    median, device_.info().name, least->ms, least->binding_ceiling));
   }
 
   void tell_distances(const std::vector<PreparedVariant*>& running, const std::vector<CaseResult*>& timed) {
-    const Ceilings ceilings = ceilings_for(timed);
+    const DeviceCeilings known = options_.ceilings.value_or(DeviceCeilings());
+    const Ceilings ceilings = known.best();
     for (std::size_t i = 0; i < timed.size(); ++i) {
       CaseResult& result = *timed[i];
       if (!result.time_ms) continue;
@@ -304,6 +304,7 @@ class ShapeRun {
       for (const CaseResult* other : timed)
         if (other->variant == options_.baseline && other->math_class == result.math_class && other->time_ms)
           result.speedup = other->time_ms->median / result.time_ms->median;
+      refuse_impossible(variant, known.data_sheet, result);
     }
   }
 

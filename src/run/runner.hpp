@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,9 @@
 namespace convmish {
 
 struct RunnerOptions {
-  RunOptions run;        // with at least one fill
-  std::string baseline;  // name of the variant that `speedup` is told against
+  RunOptions run;                            // with at least one fill
+  std::string baseline;                      // name of the variant that `speedup` is told against
+  std::optional<DeviceCeilings> ceilings{};  // of the device; absent: no floor is told
 };
 
 /// Who wants to know of a run while it goes on; either may be left out.

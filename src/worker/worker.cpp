@@ -25,7 +25,7 @@ namespace convmish {
 namespace {
 
 // Kinds of messages.
-constexpr char kHello = 'h';      // worker: free bytes, then a Report with the environment and no cases
+constexpr char kHello = 'h';      // worker: free bytes, then a Report with environment and ceilings, no cases
 constexpr char kRefused = 'x';    // worker: exit code and message of what opening the device threw
 constexpr char kRun = 'r';        // parent: a shape, and the variants as addresses (the child is a copy)
 constexpr char kSoFar = 's';      // worker: the cases of the shape as they stand, one a line
@@ -92,7 +92,7 @@ std::vector<CaseResult> decode_results(std::string_view text) {
 }
 
 /// The child's life.
-void serve(const std::function<OpenedDevice()>& open, const RunnerOptions& options, SharedStep& shared,
+void serve(const std::function<OpenedDevice()>& open, RunnerOptions options, SharedStep& shared,
            const Channel& parent) {
   OpenedDevice opened;
   try {
@@ -101,6 +101,9 @@ void serve(const std::function<OpenedDevice()>& open, const RunnerOptions& optio
     hello.plan.device_reason = opened.reason;
     opened.device->describe(hello.environment);
     hello.environment.device = opened.device->info();
+    if (!options.ceilings && options.run.time && opened.ceilings)
+      options.ceilings = opened.ceilings(*opened.device);
+    hello.ceilings = options.ceilings;
     parent.send(kHello, fmt::format("{}\n{}", opened.device->free_bytes(), to_json(hello)));
   } catch (const InputError& error) {
     parent.send(kRefused, fmt::format("{}{}", static_cast<int>(ExitCode::usage), error.what()));
@@ -227,7 +230,8 @@ Worker::Worker(const std::function<OpenedDevice()>& open, const RunnerOptions& o
   }
   const std::size_t line_end = hello.text.find('\n');
   const Report report = report_from_json(hello.text.substr(line_end + 1), "worker");
-  impl_->device = {report.environment, report.plan.device_reason, std::stoll(hello.text.substr(0, line_end))};
+  impl_->device = {report.environment, report.plan.device_reason, std::stoll(hello.text.substr(0, line_end)),
+                   report.ceilings};
 }
 
 Worker::~Worker() = default;
@@ -265,7 +269,9 @@ Supervisor::Supervisor(std::function<OpenedDevice()> open, RunnerOptions options
     : open_(std::move(open)),
       options_(std::move(options)),
       timeout_(timeout),
-      worker_(std::make_unique<Worker>(open_, options_, timeout_)) {}
+      worker_(std::make_unique<Worker>(open_, options_, timeout_)) {
+  options_.ceilings = worker_->device().ceilings;  // of the device: the next worker need not measure anew
+}
 
 std::vector<CaseResult> Supervisor::run(const Shape& shape, const std::vector<const Variant*>& variants,
                                         const RunObserver& observer) {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ namespace convmish {
 struct OpenedDevice {
   std::unique_ptr<Device> device;
   std::string reason;
+  /// Finds out what the device can reach; may take a second. Null: nothing is known of it.
+  std::function<DeviceCeilings(Device&)> ceilings{};
 };
 
 /// What a worker says of the device it opened.
@@ -30,6 +33,7 @@ struct DeviceReport {
   Environment environment;
   std::string reason;
   std::int64_t free_bytes = 0;
+  std::optional<DeviceCeilings> ceilings;  // absent: not asked for
 };
 
 /// The child is gone, or was killed for exceeding its time.
@@ -42,7 +46,8 @@ struct WorkerDied : std::runtime_error {
 
 class Worker {
  public:
-  /// Forks. `open` runs in the child; what it throws is thrown here.
+  /// Forks. `open` runs in the child; what it throws is thrown here. The device is asked for its ceilings
+  /// where variants will be timed, unless the options tell them.
   Worker(const std::function<OpenedDevice()>& open, const RunnerOptions& options,
          std::chrono::seconds timeout);
   ~Worker();

@@ -121,6 +121,13 @@ TEST(CommandLine, LetsTheLastOfASwitchWin) {
   EXPECT_EQ(parse({"--seed", "1", "--seed", "2"}).run.seed, 2u);
 }
 
+TEST(CommandLine, KeepsTheCacheOfTheGpuApartFromKeptCeilings) {
+  EXPECT_TRUE(parse({"--cache", "cold"}).kept_ceilings);
+  EXPECT_FALSE(parse({"--no-kept-ceilings"}).kept_ceilings);
+  EXPECT_FALSE(parse({"--no-kept-ceilings"}).run.timing.cache);
+  EXPECT_FALSE(parse({"selftest", "--no-kept-ceilings"}).kept_ceilings);
+}
+
 TEST(CommandLine, JoinsRepeatedLists) {
   EXPECT_THAT(parse({"--fill", "wide", "--fill", "exact,wide"}).run.fills,
               ElementsAre(Fill::wide, Fill::exact));

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "check/tensor_view.hpp"
+#include "core/data_sheet.hpp"
+#include "report/ceilings_table.hpp"
 #include "tests/gpu/gpu_fixture.hpp"
 
 namespace convmish {
@@ -204,13 +206,26 @@ TEST_F(DeviceTest, ReferenceOfTheHeadlineShapeTakesAtMostAsLongAsPromised) {
 }
 
 TEST_F(DeviceTest, CeilingsAreThoseOfAGpu) {
-  const Ceilings ceilings = device().ceilings();
-  ASSERT_TRUE(ceilings.dram_bytes && ceilings.ffma_flops && ceilings.special_functions);
-  std::printf("copy %.3f TB/s, ffma %.1f TFLOP/s, special functions %.2f T/s\n", *ceilings.dram_bytes / 1e12,
-              *ceilings.ffma_flops / 1e12, *ceilings.special_functions / 1e12);
+  const MeasuredCeilings measured = device().measure_ceilings();
+  const Ceilings& rates = measured.rates;
+  ASSERT_TRUE(rates.dram_bytes && rates.ffma_flops && rates.special_functions) << measured.gap;
+  std::fputs(ceilings_table({.measured = measured, .measured_at = {}, .data_sheet = {}}, {}).c_str(), stdout);
   // On every NVIDIA GPU since Volta the FFMA rate is 2 x 2 x 4 ... 2 x 8 times the special functions'.
-  EXPECT_GT(*ceilings.ffma_flops / *ceilings.special_functions, 4);
-  EXPECT_LT(*ceilings.ffma_flops / *ceilings.special_functions, 20);
+  EXPECT_GT(*rates.ffma_flops / *rates.special_functions, 4);
+  EXPECT_LT(*rates.ffma_flops / *rates.special_functions, 20);
+  if (device().info().compute_capability() < 80 || !measured.gap.empty()) return;
+  ASSERT_TRUE(rates.tensor_tf32_flops && rates.tensor_fp16_flops);
+  EXPECT_GT(*rates.tensor_fp16_flops, *rates.tensor_tf32_flops);
+  EXPECT_GT(*rates.tensor_tf32_flops, 0.7 * *rates.ffma_flops);  // equal on paper on GeForce parts
+}
+
+TEST_F(DeviceTest, CeilingsStayWithinTheDataSheetsMargins) {
+  const Ceilings rates = device().measure_ceilings().rates, sheet = data_sheet_of(device().info().name);
+  for (const auto rate : kCeilingRates)
+    if (rates.*rate && sheet.*rate) {
+      EXPECT_LT(*(rates.*rate), 1.3 * *(sheet.*rate));
+      EXPECT_GT(*(rates.*rate), 0.5 * *(sheet.*rate)) << "not dense, or of another part";
+    }
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ TEST_F(VariantsTest, ActivationPassIsBoundByMemory) {
     std::nth_element(ms.begin(), ms.begin() + 10, ms.end());
     return ms[10];
   };
-  const double copy_ms = 2e3 * static_cast<double>(bytes) / *device().ceilings().dram_bytes;
+  const double copy_ms = 2e3 * static_cast<double>(bytes) / *device().measure_ceilings().rates.dram_bytes;
   const double out_of_place = pass_ms(out->floats(), MishCount::twice),
                in_place = pass_ms(in->floats(), MishCount::twice),
                once = pass_ms(out->floats(), MishCount::once);

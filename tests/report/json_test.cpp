@@ -275,6 +275,22 @@ TEST(JsonCase, TextThatIsNotJsonIsRefused) {
   EXPECT_THROW(case_from_json("", "worker"), InputError);
 }
 
+TEST(JsonReportFile, KeepsCeilings) {
+  const Report report = testing::gpu_report();
+  const Report back = report_from_json(to_json(report), "worker");
+  ASSERT_TRUE(back.ceilings);
+  for (const auto rate : kCeilingRates) {
+    EXPECT_EQ(back.ceilings->measured.rates.*rate, report.ceilings->measured.rates.*rate);
+    EXPECT_EQ(back.ceilings->data_sheet.*rate, report.ceilings->data_sheet.*rate);
+  }
+  EXPECT_EQ(back.ceilings->measured.gap, report.ceilings->measured.gap);
+  EXPECT_EQ(back.ceilings->measured_at, report.ceilings->measured_at);
+
+  json document = json::parse(to_json(report));
+  document.erase("ceilings");  // as of 1.1
+  EXPECT_FALSE(report_from_json(document.dump(), "worker").ceilings);
+}
+
 TEST(JsonReportFile, OtherMajorVersionIsRefused) {
   const ScratchFolder folder;
   const auto path = folder.path() / "report.json";

@@ -67,6 +67,17 @@ Environment h200_environment() {
   return environment;
 }
 
+/// Without cuBLAS: no tensor rate was measured.
+DeviceCeilings h200_ceilings() {
+  return {.measured = {.rates = {.dram_bytes = 4.22e12, .ffma_flops = 60.5e12, .special_functions = 4.2e12},
+                       .gap = "tensor rates not measured: cuBLAS cannot be loaded"},
+          .measured_at = "2026-02-01T04:05:06Z",
+          .data_sheet = {.dram_bytes = 4.8e12,
+                         .ffma_flops = 67e12,
+                         .tensor_tf32_flops = 494.5e12,
+                         .tensor_fp16_flops = 989.5e12}};
+}
+
 ReportPlan headline_plan() {
   ReportPlan plan;
   plan.options.variants = {"all"};
@@ -165,12 +176,14 @@ CaseResult skipped_case(const std::string& variant, MathClass math_class) {
 
 Report small_report() {
   return {.environment = h200_environment(),
+          .ceilings = h200_ceilings(),
           .plan = headline_plan(),
           .cases = {failed_case("tiled", MathClass::fp32)}};
 }
 
 Report gpu_report() {
-  Report report{.environment = h200_environment(), .plan = headline_plan(), .cases = {}};
+  Report report{
+      .environment = h200_environment(), .ceilings = h200_ceilings(), .plan = headline_plan(), .cases = {}};
   auto& cases = report.cases;
   const auto add = [&](const char* name, MathClass math, double ms) -> CaseResult& {
     return cases.emplace_back(passed_case(name, math, ms));

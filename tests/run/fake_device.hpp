@@ -1,5 +1,6 @@
 // The CPU device with a scripted clock: what a launch takes, how long the host is busy with it, and what the
-// clocks do are the test's to say. Everything else is the CPU's own.
+// clocks do are the test's to say, and what the device looks like and reaches. Everything else is the CPU's
+// own.
 #pragma once
 
 #include <functional>
@@ -16,8 +17,9 @@ class FakeDevice : public Device {
   /// Of the launch that has just been made, after `lead_us` of lead.
   std::function<TimedLaunch(double lead_us)> clock = [](double) { return TimedLaunch{1.0, std::nullopt}; };
   std::function<std::optional<ClockState>()> clocks = [] { return std::optional<ClockState>(); };
-  std::function<Ceilings()> rates = [] { return Ceilings{}; };
+  std::function<MeasuredCeilings()> rates = [] { return MeasuredCeilings{}; };
   std::optional<std::int64_t> free;  // bytes; nothing: as many as the host has
+  DeviceInfo looks = make_cpu_device()->info();
 
   TimedLaunch time_launch(const std::function<void()>& launch, Cache, double lead_us) override {
     launch();
@@ -26,9 +28,9 @@ class FakeDevice : public Device {
   void launch_nothing() override { cpu_->launch_nothing(); }
   void copy(void* to, const void* from, std::size_t bytes) override { cpu_->copy(to, from, bytes); }
   std::optional<ClockState> clock_state() override { return clocks(); }
-  Ceilings ceilings() override { return rates(); }
+  MeasuredCeilings measure_ceilings() override { return rates(); }
 
-  const DeviceInfo& info() const override { return cpu_->info(); }
+  const DeviceInfo& info() const override { return looks; }
   void describe(Environment& environment) const override { cpu_->describe(environment); }
   std::int64_t free_bytes() override { return free.value_or(cpu_->free_bytes()); }
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return cpu_->allocate(bytes); }

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "check/multiplicand.hpp"
+#include "core/data_sheet.hpp"
 #include "core/error.hpp"
 #include "run/verify.hpp"
+#include "tests/run/fake_device.hpp"
 #include "tests/run/host_variants.hpp"
 
 namespace convmish {
@@ -273,6 +275,73 @@ TEST(Runner, TellsSpeedAgainstTheBaselineOfTheSameClass) {
   EXPECT_EQ(*results[0].speedup, 1);
   EXPECT_GT(*results[1].speedup, 3);
   EXPECT_FALSE(results[2].speedup);
+}
+
+/// A device whose clock shows `tick_ms` for every launch, with the data sheet of an H200 and no cache.
+CaseResult run_on_clock(double tick_ms, const Variant& variant, std::int64_t l2_bytes = 0) {
+  FakeDevice device;
+  device.looks.name = "NVIDIA H200";
+  device.looks.l2_bytes = l2_bytes;
+  device.clock = [tick_ms](double) { return TimedLaunch{tick_ms, std::nullopt}; };
+  RunnerOptions options = quick();
+  DeviceCeilings& ceilings = options.ceilings.emplace();
+  ceilings.measured.rates = {.dram_bytes = 4e12, .ffma_flops = 5e13};
+  ceilings.data_sheet = data_sheet_of(device.looks.name);
+  return run_shape(device, {&variant}, kShape, options).front();
+}
+
+// Milliseconds by the data sheet: 67 TFLOP/s, 4.8 TB/s.
+constexpr double kFfma = 1e3 * kShape.flops() / 67e12, kDram = 1e3 * kShape.least_bytes() / 4.8e12;
+
+TEST(Runner, FailsATimeBelowTheDataSheetsFloor) {
+  const CaseResult result = run_on_clock(kDram / 2, host_variant("too_fast"));
+  EXPECT_EQ(result.verdict, Verdict::failed);
+  EXPECT_EQ(result.reason, "impossible_time");
+  EXPECT_NE(result.detail.find("data sheet of NVIDIA H200"), std::string::npos) << result.detail;
+  EXPECT_NE(result.detail.find("(dram)"), std::string::npos) << result.detail;
+  EXPECT_TRUE(result.time_ms) << "the evidence";
+}
+
+TEST(Runner, PassesATimeThatTheDataSheetAllows) {
+  const CaseResult result = run_on_clock(kDram, host_variant("fast"));
+  EXPECT_EQ(result.verdict, Verdict::passed) << result.detail;
+  EXPECT_EQ(result.binding_ceiling, "dram");
+  ASSERT_TRUE(result.floor_ms && result.percent_of_floor);
+  EXPECT_DOUBLE_EQ(*result.floor_ms, kDram * 4.8 / 4) << "of the measured bandwidth";
+  EXPECT_DOUBLE_EQ(*result.percent_of_floor, 120) << "measured ceilings can be beaten";
+}
+
+TEST(Runner, BlamesNoOneForDataThatTheCacheHolds) {
+  constexpr std::int64_t kL2 = 1 << 20;
+  EXPECT_EQ(run_on_clock(kFfma, host_variant("cached"), kL2).verdict, Verdict::passed);
+  EXPECT_EQ(run_on_clock(kFfma / 2, host_variant("too_fast"), kL2).reason, "impossible_time");
+}
+
+TEST(Runner, TakesProductsAtTheirWordButKnowsNothingOfALibrarysPipe) {
+  constexpr std::int64_t kL2 = 1 << 20;
+  Variant split = host_variant("split");
+  split.products = 3;
+  EXPECT_EQ(run_on_clock(kFfma, split, kL2).reason, "impossible_time");
+  Variant library = host_variant("library");
+  library.pipe = Pipe::unknown;
+  EXPECT_EQ(run_on_clock(kFfma / 100, library, kL2).verdict, Verdict::passed);
+  Variant transform = host_variant("transform");
+  transform.prepare = [prepare = transform.prepare](const Problem& problem) {
+    Plan plan = prepare(problem);
+    plan.algorithm = Algorithm::transform;
+    return plan;
+  };
+  EXPECT_EQ(run_on_clock(kFfma / 100, transform, kL2).verdict, Verdict::passed);
+}
+
+TEST(Runner, FindsNothingImpossibleWithoutADataSheet) {
+  FakeDevice device;
+  device.clock = [](double) { return TimedLaunch{1e-12, std::nullopt}; };
+  const Variant variant = host_variant("fast");
+  RunnerOptions options = quick();
+  options.ceilings.emplace().measured.rates.dram_bytes = 4e12;
+  const auto results = run_shape(device, {&variant}, kShape, options);
+  EXPECT_EQ(results.front().verdict, Verdict::passed) << results.front().detail;
 }
 
 TEST(Runner, RepeatCommandNamesTheCase) {

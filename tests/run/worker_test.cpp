@@ -2,10 +2,12 @@
 #include "worker/worker.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/run/host_variants.hpp"
@@ -84,6 +86,36 @@ TEST(Supervisor, CountsAStepsTimeAnewForEachStep) {
   });
   Supervisor supervisor(open_cpu, quick(), 1s);
   EXPECT_EQ(supervisor.run(kShape, {&slow}, {}).front().verdict, Verdict::passed);
+}
+
+TEST(Supervisor, AsksForCeilingsOnceWhateverCrashes) {
+  const auto open = [] {
+    OpenedDevice opened = open_cpu();
+    opened.ceilings = [](Device&) {  // differs from process to process
+      return DeviceCeilings{.measured = {.rates = {.dram_bytes = ::getpid()}}, .measured_at = {}};
+    };
+    return opened;
+  };
+  const Variant quitter = host_variant("quitter", [](const Problem&, const LaunchArgs&) { std::_Exit(0); });
+  const Variant honest = host_variant("honest");
+  Supervisor supervisor(open, quick(), 20s);
+  ASSERT_TRUE(supervisor.device().ceilings);
+  const Ceilings first = supervisor.device().ceilings->measured.rates;
+  EXPECT_NE(*first.dram_bytes, ::getpid()) << "the device was asked by the process that must not touch it";
+  const auto results = supervisor.run(kShape, {&quitter, &honest}, {});
+  EXPECT_EQ(results[0].verdict, Verdict::crashed);
+  ASSERT_TRUE(results[1].floor_ms) << results[1].detail;
+  EXPECT_EQ(*results[1].floor_ms, 1e3 * kShape.least_bytes() / *first.dram_bytes);
+}
+
+TEST(Worker, AsksForNoCeilingsWhereNothingIsTimed) {
+  const auto open = []() -> OpenedDevice {
+    return {make_cpu_device(), "asked for",
+            [](Device&) -> DeviceCeilings { throw std::logic_error("asked"); }};
+  };
+  RunnerOptions options = quick();
+  options.run.time = false;
+  EXPECT_FALSE(Worker(open, options, 5s).device().ceilings);
 }
 
 TEST(Supervisor, TakesAnEndOfTheProcessForACrash) {

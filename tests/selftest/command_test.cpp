@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <utility>
+
 #include "cli/commands.hpp"
+#include "tests/run/fake_device.hpp"
 #include "tests/run/host_variants.hpp"
 
 namespace convmish {
@@ -27,12 +32,12 @@ class Selftest : public testing::Test {
     registry_.add(std::move(variant));
   }
 
-  Outcome run() {
+  Outcome run(std::function<std::unique_ptr<Device>()> make_device = make_cpu_device) {
     CommandLine line;
     line.verb = Verb::selftest;
     line.device = {DeviceChoice::Kind::cpu};
     testing::internal::CaptureStdout();
-    const ExitCode code = command_selftest(line, {.cpu = make_cpu_device, .cuda = {}}, registry_);
+    const ExitCode code = command_selftest(line, {.cpu = std::move(make_device), .cuda = {}}, registry_);
     return {code, testing::internal::GetCapturedStdout()};
   }
 
@@ -46,6 +51,25 @@ TEST_F(Selftest, IsSatisfiedWhenMutantsAreCaughtAndHonestVariantsPass) {
   EXPECT_EQ(outcome.code, ExitCode::ok);
   EXPECT_THAT(outcome.text, HasSubstr("1 of 1 mutants caught, 1 of 1 honest variants not rejected"));
   EXPECT_THAT(outcome.text, Not(HasSubstr("survived")));
+}
+
+/// No kernel can be this fast and right: the device's clock must lie for it.
+TEST_F(Selftest, CatchesATimeThatTheDeviceCannotReach) {
+  Variant tells_its_work = host_variant("tells_its_work");  // 356 kFLOP of FFMA
+  tells_its_work.group = Group::mutant;
+  registry_.add(tells_its_work);
+  Variant tells_nothing = host_variant("tells_nothing");
+  tells_nothing.pipe = Pipe::unknown;
+  registry_.add(tells_nothing);
+  const Outcome outcome = run([] {
+    auto device = std::make_unique<FakeDevice>();
+    device->looks.name = "NVIDIA H200";
+    device->looks.l2_bytes = 1 << 20;
+    device->clock = [](double) { return TimedLaunch{1e-6, std::nullopt}; };
+    return device;
+  });
+  EXPECT_EQ(outcome.code, ExitCode::ok) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("impossible_time        timing"));
 }
 
 TEST_F(Selftest, NamesAMutantThatSurvives) {
