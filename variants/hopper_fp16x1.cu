@@ -16,16 +16,13 @@
 
 #include "core/variant.hpp"
 #include "gpu/check.hpp"
+#include "variants/common/divide_up.hpp"
 #include "variants/common/hopper_repack.cuh"
 #include "variants/common/hopper_row_ring.cuh"
 #include "variants/common/hopper_streamed.cuh"
 
 namespace convmish {
 namespace {
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
 
 /// One shape's way through the family: which kernel, which tiles.
 struct Choice {
