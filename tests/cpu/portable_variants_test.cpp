@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "check/fill.hpp"
 #include "core/registry.hpp"
 #include "core/shape_text.hpp"
+#include "tests/cpu/host_plan_memory.hpp"
 #include "tests/cpu/thread_order.hpp"
 
 namespace convmish {
@@ -56,20 +55,6 @@ struct Inputs {
 
   Shape shape;
   std::vector<float> x, filter, bias;
-};
-
-class HostPlanMemory : public PlanMemory {
- public:
-  void* allocate(std::size_t bytes) override {
-    blocks_.emplace_back(new (std::align_val_t{1024}) unsigned char[bytes]);
-    return blocks_.back().get();
-  }
-
- private:
-  struct Free {
-    void operator()(unsigned char* block) const { operator delete[](block, std::align_val_t{1024}); }
-  };
-  std::vector<std::unique_ptr<unsigned char[], Free>> blocks_;
 };
 
 /// The variant's output, over a buffer of NaN of exactly its size.
@@ -134,6 +119,7 @@ TEST_P(CpuVariants, IsRightOnEdgeShapesInEitherThreadOrder) {
            "n1c9h17w19k2",   // just under and just over a tile
            "n2c2h19w17k1",   // the other way round
            "n1c2h5w6k127",   // many output channels, one short of a power of two
+           "n1c5h5w6k130",   // beyond two or one tiles of 64 or 128 output channels
            "n1c3h3w67k2",    // one row
            "n1c3h67w3k2",    // one column
            "n3c1h34w35k1",   // two tiles and a column, several images
