@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "check/acceptance.hpp"
-#include "run/mistakes.hpp"
 
 namespace convmish {
 namespace {
@@ -306,7 +305,7 @@ Forensics investigate(Device& device, const FailedCheck& failed) {
        {std::pair{Axis::n, &counts.n}, {Axis::k, &counts.k}, {Axis::p, &counts.p}, {Axis::q, &counts.q}})
     if (const auto place = place_on(axis, *of_axis)) result.places.push_back(*place);
 
-  const OperandSource source(failed.x, failed.changed_element, failed.weights);
+  const OperandSource& source = failed.operands;
   const std::vector<Sample> samples = draw_samples(device, failed, counts, source);
   find_threshold(result, samples);
   name_mistakes(result, failed, source, samples);

@@ -1,26 +1,22 @@
 // Why did a check fail? Looked into only once it has, so that right results pay nothing.
 //
 // Where: counts of the wrong outputs by each coordinate. Which: a sample of the outputs against what known
-// mistakes would have given (run/mistakes.hpp), recomputed on the host from the fill itself.
+// mistakes would have given (run/mistakes.hpp), recomputed on the host from the operands themselves.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
-#include "check/fill.hpp"
 #include "core/device.hpp"
 #include "core/result.hpp"
-#include "run/inputs.hpp"
+#include "run/mistakes.hpp"
 
 namespace convmish {
 
 struct FailedCheck {
   const Comparison& comparison;  // with at least one wrong output
   const ErrorSummary& error;     // what it gave
-  FillSpec x;                    // how x was drawn
-  std::optional<ChangedElement> changed_element;
-  FillSpec weights;          // how filter and bias were drawn
+  const OperandSource& operands;
   std::uint32_t poison = 0;  // what the output was filled with before the launch
 };
 

@@ -129,9 +129,9 @@ Mistake x_of_image(std::string name, int step) {
 Mistake x_of_earlier_launch(std::int64_t seed_step) {
   return {"the output of an earlier input",
           [seed_step](const OperandSource& source, const Chunk::At& at, const Operands& o) -> Sums {
-            const std::vector<float> x =
-                source.x_window(source.seed() + static_cast<std::uint64_t>(seed_step), at);
-            return biased(sum_taps(x, o.filter, channels_of(o), same_tap), o.bias);
+            const auto x = source.earlier_x_window(seed_step, at);
+            if (!x) return std::nullopt;
+            return biased(sum_taps(*x, o.filter, channels_of(o), same_tap), o.bias);
           },
           activation64};
 }
@@ -164,31 +164,33 @@ Sums fp16_accumulation(const OperandSource&, const Chunk::At&, const Operands& o
 
 Operands OperandSource::operands(const Chunk::At& at) const {
   Operands o{.x = x_window(at), .filter = {}, .bias = bias(at.k)};
-  const std::int64_t reduction = shape().reduction();
+  const std::int64_t reduction = shape_.reduction();
   for (std::int64_t i = 0; i < reduction; ++i)
-    o.filter.push_back(draw(weights_, Tensor::filter, at.k * reduction + i));
+    o.filter.push_back(element(Tensor::filter, at.k * reduction + i));
   return o;
 }
 
-std::vector<float> OperandSource::x_window(std::uint64_t seed, const Chunk::At& at) const {
-  FillSpec spec = x_;
-  spec.seed = seed;
-  return x_window(spec, std::nullopt, at);
-}
-
-std::vector<float> OperandSource::x_window(const FillSpec& spec,
-                                           const std::optional<ChangedElement>& changed_element,
-                                           const Chunk::At& at) {
-  const Shape& shape = spec.shape;
+std::vector<float> OperandSource::x_window(const Chunk::At& at) const {
   std::vector<float> window;
-  for (std::int64_t c = 0; c < shape.c; ++c)
+  for (std::int64_t c = 0; c < shape_.c; ++c)
     for (int tap = 0; tap < kTaps; ++tap) {
       const std::int64_t row = at.p + tap / kFilterSize, column = at.q + tap % kFilterSize;
-      const std::int64_t index = ((at.n * shape.c + c) * shape.h + row) * shape.w + column;
-      const bool changed = changed_element && changed_element->index == index;
-      window.push_back(changed ? changed_element->value : draw(spec, Tensor::x, index));
+      window.push_back(element(Tensor::x, ((at.n * shape_.c + c) * shape_.h + row) * shape_.w + column));
     }
   return window;
+}
+
+std::optional<std::vector<float>> DrawnOperands::earlier_x_window(std::int64_t seed_step,
+                                                                  const Chunk::At& at) const {
+  FillSpec earlier = x_;
+  earlier.seed += static_cast<std::uint64_t>(seed_step);
+  return DrawnOperands(earlier, std::nullopt, weights_).x_window(at);
+}
+
+float DrawnOperands::element(Tensor tensor, std::int64_t i) const {
+  if (tensor != Tensor::x) return draw(weights_, tensor, i);
+  if (changed_element_ && changed_element_->index == i) return changed_element_->value;
+  return draw(x_, tensor, i);
 }
 
 PreActivation right_sums(const Operands& o) {

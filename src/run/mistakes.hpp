@@ -18,32 +18,50 @@ struct PreActivation {
   double z = 0, s = 0;
 };
 
-/// The operands of one output, drawn on the host; products lie in the order c r s.
+/// The operands of one output; products lie in the order c r s.
 struct Operands {
   std::vector<float> x, filter;
   float bias = 0;
 };
 
-/// Draws operands anew: on the host, output by output, for shapes of any size.
+/// Where the operands of an output come from, output by output, for shapes of any size.
 class OperandSource {
  public:
-  OperandSource(const FillSpec& x, const std::optional<ChangedElement>& changed_element,
-                const FillSpec& weights)
-      : x_(x), changed_element_(changed_element), weights_(weights) {}
+  explicit OperandSource(const Shape& shape) : shape_(shape) {}
+  virtual ~OperandSource() = default;
 
-  const Shape& shape() const { return x_.shape; }
+  const Shape& shape() const { return shape_; }
   Operands operands(const Chunk::At& at) const;
-  std::vector<float> x_window(const Chunk::At& at) const { return x_window(x_, changed_element_, at); }
-  /// That of an x of another seed, or of the same before its row was changed.
-  std::vector<float> x_window(std::uint64_t seed, const Chunk::At& at) const;
-  float bias(std::int64_t k) const { return draw(weights_, Tensor::bias, k); }
-  std::uint64_t seed() const { return x_.seed; }
+  std::vector<float> x_window(const Chunk::At& at) const;
+  float bias(std::int64_t k) const { return element(Tensor::bias, k); }
+
+  /// What an earlier launch may have got as x: one of a seed that is `seed_step` further, or, for 0, the same
+  /// before an element was changed. Nothing where there was no earlier launch.
+  virtual std::optional<std::vector<float>> earlier_x_window(std::int64_t seed_step,
+                                                             const Chunk::At& at) const = 0;
+
+ protected:
+  /// Element i of a tensor, counted in logical order.
+  virtual float element(Tensor tensor, std::int64_t i) const = 0;
 
  private:
-  static std::vector<float> x_window(const FillSpec& spec,
-                                     const std::optional<ChangedElement>& changed_element,
-                                     const Chunk::At& at);
+  Shape shape_;
+};
 
+/// Draws operands anew, on the host.
+class DrawnOperands final : public OperandSource {
+ public:
+  DrawnOperands(const FillSpec& x, const std::optional<ChangedElement>& changed_element,
+                const FillSpec& weights)
+      : OperandSource(x.shape), x_(x), changed_element_(changed_element), weights_(weights) {}
+
+  std::optional<std::vector<float>> earlier_x_window(std::int64_t seed_step,
+                                                     const Chunk::At& at) const override;
+
+ protected:
+  float element(Tensor tensor, std::int64_t i) const override;
+
+ private:
   FillSpec x_;
   std::optional<ChangedElement> changed_element_;
   FillSpec weights_;

@@ -119,20 +119,29 @@ Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs
           .activation_only = spec.fill == Fill::delta};
 }
 
+FillResult judge_comparison(Device& device, const Comparison& comparison, MathClass declared,
+                            const OperandSource& operands, std::uint32_t poison,
+                            std::span<ReferencePoint> samples) {
+  FillResult result{.batch = comparison.shape.n};
+  result.error = device.compare(comparison, samples);
+  if (result.error.wrong > 0) {
+    result.forensics = investigate(device, {comparison, result.error, operands, poison});
+    fail(result, reason::outside_tolerance,
+         describe_wrong(result.error, describe(*result.forensics, comparison.shape)));
+  } else {
+    judge_summary(result, declared);
+  }
+  return result;
+}
+
 FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
                         SharedOutput& output, std::span<ReferencePoint> samples) {
   const FillSpec& spec = inputs.spec();
-  const Comparison comparison = comparison_of(prepared, inputs, weights, output);
-  FillResult result{.fill = spec.fill, .seed = spec.seed, .batch = spec.shape.n};
-  result.error = device.compare(comparison, samples);
-  if (result.error.wrong > 0) {
-    result.forensics = investigate(device, {comparison, result.error, spec, inputs.changed_element(),
-                                            weights.spec(), output.poison_word()});
-    fail(result, reason::outside_tolerance,
-         describe_wrong(result.error, describe(*result.forensics, spec.shape)));
-  } else {
-    judge_summary(result, prepared.variant().math);
-  }
+  const DrawnOperands operands(spec, inputs.changed_element(), weights.spec());
+  FillResult result = judge_comparison(device, comparison_of(prepared, inputs, weights, output),
+                                       prepared.variant().math, operands, output.poison_word(), samples);
+  result.fill = spec.fill;
+  result.seed = spec.seed;
   return result;
 }
 

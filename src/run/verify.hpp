@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/result.hpp"
+#include "run/mistakes.hpp"
 #include "run/prepared.hpp"
 
 namespace convmish {
@@ -33,6 +34,12 @@ std::optional<std::string> disorder(Device::Ordering ordering);
 /// rule.
 Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
                          SharedOutput& output);
+
+/// Judges y by the comparison's rule, as one that was computed in the rounding of `declared`. The fill is the
+/// caller's to tell. `poison`: the word that y was filled with before it was computed.
+FillResult judge_comparison(Device& device, const Comparison& comparison, MathClass declared,
+                            const OperandSource& operands, std::uint32_t poison,
+                            std::span<ReferencePoint> samples = {});
 
 /// Judges the output as it stands, computed from `inputs.x` and the weights of `weights`.
 FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
