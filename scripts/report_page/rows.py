@@ -119,7 +119,8 @@ def failure_row(case: dict) -> Row:
     for check in case["checks"]:
         if check["forensics"] and check["forensics"]["matches"]:
             outputs = "outputs" if check["forensics"]["matches_everywhere"] else "wrong outputs"
-            lines.append(f"fill {check['fill']}: {' or '.join(check['forensics']['matches'])} gives the same {outputs}")
+            drawn = f"fill {check['fill']}: " if check["fill"] else ""  # else the tensors were given
+            lines.append(f"{drawn}{' or '.join(check['forensics']['matches'])} gives the same {outputs}")
     return {
         "verdict": case["verdict"],
         "name": case_name(case),

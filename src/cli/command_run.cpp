@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cli/baseline_gate.hpp"
+#include "cli/case_exit_code.hpp"
 #include "cli/commands.hpp"
 #include "cli/open_device.hpp"
 #include "cli/progress.hpp"
@@ -52,30 +53,6 @@ bool any_in(const BaselineGate& gate, const std::vector<const Variant*>& variant
     return std::ranges::any_of(
         variants, [&](const Variant* variant) { return gate.has(new_case(*variant, shape, run, device)); });
   });
-}
-
-ExitCode exit_code(const std::vector<CaseResult>& cases) {
-  ExitCode code = ExitCode::ok;
-  bool any_ran = false;
-  for (const CaseResult& result : cases) {
-    any_ran |= result.verdict != Verdict::skipped;
-    switch (result.verdict) {
-      case Verdict::passed:
-      case Verdict::skipped:
-        break;
-      case Verdict::failed:
-      case Verdict::mistrusted:
-        code = worse(code, ExitCode::wrong);
-        break;
-      case Verdict::crashed:
-      case Verdict::timed_out:
-        code = worse(code, ExitCode::crashed);
-        break;
-    }
-  }
-  // A run that could not run anything must not look like one in which all is right.
-  if (!any_ran) throw EnvironmentError("nothing could be run here: every case was skipped");
-  return code;
 }
 
 }  // namespace
@@ -146,7 +123,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
   files.finish(report);
 
   fmt::print(out, "\n{}\n{}\n", table_legend(style), summary_line(report.cases, style));
-  const ExitCode code = exit_code(report.cases);
+  const ExitCode code = exit_code_of(report.cases);
   if (!gate) return code;
   fmt::print(out, "\n");
   return worse(code, gate->judge({kThisRun, &report}, out));

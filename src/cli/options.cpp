@@ -17,7 +17,8 @@ namespace convmish {
 namespace {
 
 constexpr Verbs kRun = only(Verb::run), kSelftest = only(Verb::selftest), kCompare = only(Verb::compare),
-                kCalibrate = only(Verb::calibrate), kExplain = only(Verb::explain);
+                kCalibrate = only(Verb::calibrate), kExplain = only(Verb::explain),
+                kVerify = only(Verb::verify);
 
 /// A row of the table of verbs.
 struct VerbWord {
@@ -32,6 +33,7 @@ constexpr VerbWord kVerbs[] = {
     {"list", "", Verb::list, "show every variant, and why one is unavailable here"},
     {"selftest", "", Verb::selftest, "run wrong and cheating kernels, each of which must be caught"},
     {"compare", "OLD NEW", Verb::compare, "tell what became slower from one JSON report to another"},
+    {"verify", "", Verb::verify, "check an output that something else computed (--tensors)"},
     {"calibrate", "", Verb::calibrate, "time an empty launch and a copy: what the clock resolves"},
     {"explain", "VARIANT", Verb::explain, "show what a variant takes: launch, work, floors, bank conflicts"},
     {"version", "", Verb::version, "print the version and the revision it was built from"},
@@ -45,6 +47,7 @@ constexpr std::string_view kExamples = R"(
   convmish-bench --variant tiled --min-time 1 --json tiled.json
   convmish-bench explain tiled --shape n64c64h256w256k128
   convmish-bench --config configs/resnet.json --baseline yesterday.json --max-slowdown 3%
+  convmish-bench verify --tensors out/ --math-class tf32
 )";
 
 constexpr std::string_view kExitCodes = R"(
@@ -127,7 +130,7 @@ std::vector<Option> option_table() {
        "shapes, variants, fills and timing from a JSON file\n"
        "(configs/schema/config.schema.json); options given here win",
        nullptr},
-      {"What to run", "device", kRun | kSelftest | kCalibrate | kExplain, Takes::value, "DEVICE",
+      {"What to run", "device", kRun | kSelftest | kCalibrate | kExplain | kVerify, Takes::value, "DEVICE",
        "auto, cpu, cuda or cuda:INDEX (default: auto, the GPU\n"
        "where there is one, else the CPU)",
        [](const Values& values, CommandLine& line) { line.device = parse_device(values.back()); }},
@@ -205,12 +208,12 @@ std::vector<Option> option_table() {
        "run, if driver and tool are the same, rather than\n"
        "measure them (default: on)",
        [](const Values& values, CommandLine& line) { line.kept_ceilings = values.back() == kOn; }},
-      {"Output", "json", kRun | kSelftest, Takes::value, "FILE",
+      {"Output", "json", kRun | kSelftest | kVerify, Takes::value, "FILE",
        "write the report there too; /dev/stdout then gets nothing else",
        [](const Values& values, CommandLine& line) { line.report.json = values.back(); }},
-      {"Output", "csv", kRun, Takes::value, "FILE", "write a table there too, a row a case",
+      {"Output", "csv", kRun | kVerify, Takes::value, "FILE", "write a table there too, a row a case",
        [](const Values& values, CommandLine& line) { line.report.csv = values.back(); }},
-      {"Output", "junit", kRun, Takes::value, "FILE", "write JUnit XML there too, for CI servers",
+      {"Output", "junit", kRun | kVerify, Takes::value, "FILE", "write JUnit XML there too, for CI servers",
        [](const Values& values, CommandLine& line) { line.report.junit = values.back(); }},
       {"Comparison", "baseline", kRun, Takes::value, "FILE", "hold the run against this earlier JSON report",
        [](const Values& values, CommandLine& line) { line.baseline = values.back(); }},
@@ -224,6 +227,21 @@ std::vector<Option> option_table() {
       {"Comparison", "force", kRun | kCompare, Takes::nothing, "",
        "compare reports of different devices, too",
        [](const Values&, CommandLine& line) { line.gate.force = true; }},
+      {"Tensors to verify", "tensors", kVerify, Takes::value, "DIR",
+       "NumPy files, float32: x.npy (n c h w), filter.npy or weight.npy\n"
+       "(k c 3 3), bias.npy (k) and y.npy, which is judged",
+       [](const Values& values, CommandLine& line) { line.tensors.folder = values.back(); }},
+      {"Tensors to verify", "math-class", kVerify, Takes::value, "CLASS",
+       fmt::format("the rounding that y may show: {}\n(default: {})", fmt::join(spellings<MathClass>(), ", "),
+                   to_string(CommandLine().tensors.math)),
+       [](const Values& values, CommandLine& line) {
+         line.tensors.math = parse_word<MathClass>(values.back());
+       }},
+      {"Tensors to verify", "layout", kVerify, Takes::value, "LAYOUT",
+       "of y.npy: nchw (n k p q) or nhwc (n p q k) (default: nchw)",
+       [](const Values& values, CommandLine& line) {
+         line.tensors.y_layout = parse_word<Layout>(values.back());
+       }},
       {"Instead of a run", "list", 0, Takes::verb, "", "the same as the verb list", nullptr},
       {"Instead of a run", "calibrate", 0, Takes::verb, "", "the same as the verb calibrate", nullptr},
       {"Instead of a run", "version", 0, Takes::verb, "", "the same as the verb version", nullptr},

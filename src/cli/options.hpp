@@ -12,7 +12,7 @@
 namespace convmish {
 
 /// What the tool is asked to do: its first word that is no option, or --list, --calibrate, --version, --help.
-enum class Verb { run, list, selftest, compare, calibrate, explain, version, help };
+enum class Verb { run, list, selftest, compare, verify, calibrate, explain, version, help };
 
 /// Which device to run on; `automatic` is the GPU where there is one, else the CPU.
 struct DeviceChoice {
@@ -29,6 +29,13 @@ struct GateOptions {
   bool force = false;          // compare what should not be compared
 };
 
+/// Tensors to verify.
+struct TensorOptions {
+  std::filesystem::path folder;
+  MathClass math = MathClass::fp32;  // whose rounding y may show
+  Layout y_layout = Layout::nchw;
+};
+
 struct CommandLine {
   Verb verb = Verb::run;
   std::vector<std::string> operands;  // as many words behind the verb as it takes
@@ -38,6 +45,7 @@ struct CommandLine {
   ReportPaths report;
   std::filesystem::path baseline;  // the earlier report that a run is held against; empty: none
   GateOptions gate;
+  TensorOptions tensors;
   std::span<const char* const> arguments;  // main's argv, for the report; not a copy
 };
 

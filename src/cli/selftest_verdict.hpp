@@ -32,7 +32,7 @@ inline Finding first_finding(const CaseResult& result) {
   if (result.verdict == Verdict::crashed || result.verdict == Verdict::timed_out)
     return {"isolation", result.detail};
   const auto check = std::ranges::find(result.checks, result.verdict, &FillResult::verdict);
-  if (check != result.checks.end()) return {std::string(to_string(check->fill)), check->detail};
+  if (check != result.checks.end()) return {std::string(to_string(*check->fill)), check->detail};
   return {"timing", result.detail};
 }
 

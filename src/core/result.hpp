@@ -62,7 +62,7 @@ struct Forensics {
 
 /// The check of one variant on one shape with one fill.
 struct FillResult {
-  Fill fill = Fill::kernelbench;
+  std::optional<Fill> fill;  // nothing where the tensors were given, not drawn; then y was not launched here
   std::uint64_t seed = 0;
   std::int64_t batch = 0;  // images checked: the shape's n, or fewer
   Verdict verdict = Verdict::passed;

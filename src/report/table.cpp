@@ -175,8 +175,9 @@ std::string header(std::span<const CaseResult> cases, const DeviceInfo& device, 
     for (const Fill fill : result.fills)
       if (std::string text(to_string(fill)); std::ranges::find(fills, text) == fills.end())
         fills.push_back(text);
-  std::vector<std::string> inputs{fmt::format("seed {}", cases.front().seed)};
-  if (!fills.empty()) inputs.push_back(fmt::format("fills {}", fmt::join(fills, " ")));
+  std::vector<std::string> inputs;
+  if (!fills.empty())  // else the tensors were given
+    inputs = {fmt::format("seed {}", cases.front().seed), fmt::format("fills {}", fmt::join(fills, " "))};
   const auto timed = std::ranges::find_if(cases, [](auto& result) { return shown_time(result) != nullptr; });
   if (timed != cases.end() && timed->time_ms->cache)
     inputs.push_back(fmt::format("cache {}", to_string(*timed->time_ms->cache)));
@@ -184,7 +185,7 @@ std::string header(std::span<const CaseResult> cases, const DeviceInfo& device, 
       std::ranges::any_of(cases, [](auto& result) { return result.speedup.has_value(); });
   if (has_speedup && !baseline.empty())
     inputs.push_back(fmt::format("speed-up over {} of the same class", baseline));
-  return out + folded(inputs, kGap, width, 2);
+  return inputs.empty() ? out : out + folded(inputs, kGap, width, 2);
 }
 
 std::string name_of(const CaseResult& result) {

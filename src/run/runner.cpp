@@ -63,7 +63,7 @@ void guarded_timing(Device& device, CaseResult& result, Step step) {
 
 void set_verdict_of(CaseResult& result, const FillResult& check) {
   set_verdict(result, check.verdict, check.reason,
-              fmt::format("fill {}: {}", to_string(check.fill), check.detail));
+              fmt::format("fill {}: {}", to_string(*check.fill), check.detail));
 }
 
 void adopt(CaseResult& result, FillResult check) {

@@ -1,10 +1,14 @@
 """Runs the binary as a user does: exit code, stdout, one line on stderr. Usage: cli_test.py BINARY"""
 
 import csv
+import itertools
 import json
+import math
 import os
 import pathlib
+import random
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -15,7 +19,7 @@ import xml.etree.ElementTree
 CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
 SMALL = ["--device", "cpu", "--variant", "naive", "--shape", "n1c2h5w6k3", "--min-time", "0.001", "--max-time", "0.01"]
 
-OK, SLOWER, USAGE, ENVIRONMENT = 0, 2, 3, 4
+OK, WRONG, SLOWER, USAGE, ENVIRONMENT = 0, 1, 2, 3, 4
 
 
 def run(*arguments, **options):
@@ -421,6 +425,160 @@ class Compare(Cli):
             completed = run(*SMALL, "--baseline", self.write("baseline", change))
             self.assertEqual((completed.returncode, completed.stdout), (USAGE, ""))
             self.assertRegex(completed.stderr, r"^convmish-bench: .*baseline\.json .*this run.*\n$")
+
+
+def npy(extents, values, dtype="<f4"):
+    """What numpy.save writes."""
+    shape = "(" + ", ".join(map(str, extents)) + ("," if len(extents) == 1 else "") + ")"
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    data = struct.pack(f"<{len(values)}f", *values)
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + data
+
+
+def fp32(value):
+    return struct.unpack("<f", struct.pack("<f", value))[0]
+
+
+def tf32(value):
+    """Rounded to nearest: 13 bits of the significand go."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    return struct.unpack("<f", struct.pack("<I", (bits + 0x1000) & 0xFFFFE000))[0]
+
+
+def mish(value):
+    return value * math.tanh(math.log1p(math.exp(value)))
+
+
+class Verify(Cli):
+    """Tensors of n2 c3 h8 w9 k4, computed here."""
+
+    N, C, H, W, K = 2, 3, 8, 9, 4
+    P, Q = H - 2, W - 2
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        random.seed(3)
+        draw = lambda count: [fp32(random.gauss(0, 1)) for _ in range(count)]
+        self.x, self.filter, self.bias = draw(self.N * self.C * self.H * self.W), draw(self.K * self.C * 9), draw(self.K)
+        self.save("x", (self.N, self.C, self.H, self.W), self.x)
+        self.save("filter", (self.K, self.C, 3, 3), self.filter)
+        self.save("bias", (self.K,), self.bias)
+        self.save_y(self.compute())
+
+    def save(self, name, extents, values, **options):
+        (self.folder / f"{name}.npy").write_bytes(npy(extents, values, **options))
+
+    def save_y(self, y):
+        self.save("y", (self.N, self.K, self.P, self.Q), y)
+
+    def compute(self, rounded=lambda value: value, bias=1.0):
+        y = []
+        for n, k, p, q in itertools.product(range(self.N), range(self.K), range(self.P), range(self.Q)):
+            z = bias * self.bias[k]
+            for c, r, s in itertools.product(range(self.C), range(3), range(3)):
+                x = self.x[((n * self.C + c) * self.H + p + r) * self.W + q + s]
+                z += rounded(x) * rounded(self.filter[((k * self.C + c) * 3 + r) * 3 + s])
+            y.append(mish(mish(z)))
+        return y
+
+    def verify(self, *options):
+        return run("verify", "--tensors", self.folder, "--device", "cpu", *options)
+
+    def assert_verdict(self, verdict, *options):
+        """And the report's only case."""
+        report = self.folder / "report.json"
+        completed = self.verify("--json", report, *options)
+        self.assertEqual((completed.returncode, completed.stderr), (OK if verdict == "passed" else WRONG, ""))
+        (case,) = json.loads(report.read_text())["cases"]
+        self.assertEqual(case["verdict"], verdict)
+        return case, completed.stdout
+
+    def test_right_tensors(self):
+        case, text = self.assert_verdict("passed")
+        self.assertEqual(case["shape"], {"n": 2, "c": 3, "h": 8, "w": 9, "k": 4})
+        self.assertEqual((case["variant"], case["fills"], case["fill"]), (self.folder.name, [], None))
+        self.assertLess(case["error"]["worst_ratio"], 0.5)
+        self.assertIn("1 passed, 0 skipped, 0 failed", text)
+        self.assertNotIn("seed", text, "nothing was drawn")
+
+    def test_filter_by_its_other_name(self):
+        (self.folder / "filter.npy").rename(self.folder / "weight.npy")
+        self.assert_verdict("passed")
+
+    def test_output_of_another_layout(self):
+        y = self.compute()
+        order = itertools.product(range(self.N), range(self.P), range(self.Q), range(self.K))
+        nhwc = [y[((n * self.K + k) * self.P + p) * self.Q + q] for n, p, q, k in order]
+        self.save("y", (self.N, self.P, self.Q, self.K), nhwc)
+        case, _ = self.assert_verdict("passed", "--layout", "nhwc")
+        self.assertEqual(case["layout"], "nhwc")
+
+    def test_wrong_output_is_told_with_its_place(self):
+        y = self.compute()
+        y[-1] += 0.01
+        self.save_y(y)
+        case, text = self.assert_verdict("failed")
+        self.assertEqual(case["error"]["wrong"], 1)
+        self.assertIn("first at n1 k3 p5 q6", text)
+        self.assertIn(f"repeat: convmish-bench verify --tensors {self.folder} --device cpu", text)
+
+    def test_not_a_number_is_wrong(self):
+        self.save_y([math.nan] + self.compute()[1:])
+        case, _ = self.assert_verdict("failed")
+        self.assertEqual(case["error"]["nan_outputs"], 1)
+
+    def test_known_mistakes_are_named(self):
+        self.save_y(self.compute(bias=0))
+        _, text = self.assert_verdict("failed")
+        self.assertIn("matches: bias left out", text)
+
+    def test_math_class_decides_what_is_right(self):
+        self.save_y(self.compute(rounded=tf32))
+        _, text = self.assert_verdict("failed")
+        self.assertIn("matches: TF32 multiplicands", text)
+        self.assert_verdict("passed", "--math-class", "tf32")
+
+    def test_zeros_prove_nothing(self):
+        self.bias = [0.0] * self.K
+        self.filter = [0.0] * len(self.filter)
+        self.save("bias", (self.K,), self.bias)
+        self.save("filter", (self.K, self.C, 3, 3), self.filter)
+        self.save_y([0.0] * (self.N * self.K * self.P * self.Q))
+        self.assert_verdict("mistrusted")
+
+    def assert_folder_refused(self, line):
+        self.assert_refused(USAGE, line, "verify", "--tensors", self.folder, "--device", "cpu")
+
+    def test_files_that_do_not_fit(self):
+        zeros = lambda *extents: [0.0] * math.prod(extents)
+        for name, extents, why in (
+            ("x", (3, 8, 9), "its shape is (3, 8, 9); want 4 dimensions: n c h w"),
+            ("x", (2, 3, 2, 9), "h is 2; want an integer of at least 3 (3x3 filter, no padding)"),
+            ("filter", (4, 5, 3, 3), "its shape is (4, 5, 3, 3); want (4, 3, 3, 3), k c 3 3 with the c of x.npy"),
+            ("bias", (5,), "its shape is (5,); want (4,), the k of filter.npy"),
+            ("y", (2, 4, 8, 9), "its shape is (2, 4, 8, 9); want (2, 4, 6, 7), n k p q of the others: p = h-2, q = w-2"),
+        ):  # fmt: skip
+            file = self.folder / f"{name}.npy"
+            right = file.read_bytes()
+            self.save(name, extents, zeros(*extents))
+            self.assert_folder_refused(f"{file}: {why}")
+            file.write_bytes(right)
+
+    def test_files_that_cannot_be_read(self):
+        self.save("y", (2, 4, 3, 7), [0.0] * 336, dtype="<f8")
+        self.assert_folder_refused(f'{self.folder}/y.npy: its dtype is <f8; want <f4: array.astype("<f4")')
+        (self.folder / "bias.npy").unlink()
+        self.assert_folder_refused(f"{self.folder}/bias.npy: cannot be read: No such file or directory")
+        (self.folder / "weight.npy").touch()
+        self.assert_folder_refused(f"{self.folder}: holds both filter.npy and weight.npy; want one of them")
+        missing = self.folder / "none"
+        self.assert_refused(
+            USAGE, f"{missing}: is no folder; want one that holds x.npy, filter.npy, bias.npy and y.npy",
+            "verify", "--tensors", missing)  # fmt: skip
+        self.assert_refused(USAGE, "verify wants --tensors DIR", "verify")
 
 
 if __name__ == "__main__":

@@ -222,14 +222,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Refused{{"lst"}, "\"lst\" is neither an option nor a command; closest: list"},
                     Refused{{"naive"},
                             "\"naive\" is neither an option nor a command; want one of "
-                            "run, list, selftest, compare, calibrate, explain, version, help"},
+                            "run, list, selftest, compare, verify, calibrate, explain, version, help"},
                     Refused{{""},
                             "\"\" is neither an option nor a command; want one of run, "
-                            "list, selftest, compare, calibrate, explain, version, help"},
+                            "list, selftest, compare, verify, calibrate, explain, version, help"},
                     Refused{{"run", "naive"}, "unexpected \"naive\" behind run"},
                     Refused{{"--", "naive"},
                             "\"naive\" is neither an option nor a command; want one of "
-                            "run, list, selftest, compare, calibrate, explain, version, help"}));
+                            "run, list, selftest, compare, verify, calibrate, explain, version, help"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values, RefusedCommandLine,
@@ -314,6 +314,19 @@ TEST(CommandLine, TakesTheVariantToExplain) {
   EXPECT_EQ(refusal({"explain", "tiled", "naive"}), "unexpected \"naive\" behind explain VARIANT");
   EXPECT_EQ(refusal({"explain", "tiled", "--seed", "7"}),
             "--seed is an option of run and selftest, not of explain");
+}
+
+TEST(CommandLine, TakesTensorsToVerify) {
+  const CommandLine line =
+      parse({"verify", "--tensors", "out", "--math-class", "tf32", "--layout", "nhwc", "--device", "cpu"});
+  EXPECT_EQ(line.verb, Verb::verify);
+  EXPECT_EQ(line.tensors.folder, "out");
+  EXPECT_EQ(line.tensors.math, MathClass::tf32);
+  EXPECT_EQ(line.tensors.y_layout, Layout::nhwc);
+  EXPECT_EQ(parse({"verify", "--tensors", "out"}).tensors.math, MathClass::fp32);
+  EXPECT_EQ(refusal({"--tensors", "out"}), "--tensors is an option of verify, not of run");
+  EXPECT_EQ(refusal({"verify", "--math-class", "fp64"}),
+            "--math-class: unknown math class \"fp64\"; closest: fp32");
 }
 
 TEST(CommandLine, ARunCanBeHeldAgainstABaseline) {

@@ -23,6 +23,8 @@ Report gpu_report();
 Report cpu_report();
 /// A run that neither checked nor timed, and the default values of everything.
 Report untimed_report();
+/// Tensors that were given, not drawn, and found wrong.
+Report given_report();
 
 /// All of them by name.
 std::map<std::string, Report> sample_reports();

@@ -1,0 +1,70 @@
+// `convmish-bench verify --tensors DIR`: is an output that something else computed right?
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "cli/case_exit_code.hpp"
+#include "cli/commands.hpp"
+#include "cli/open_device.hpp"
+#include "cli/tensor_files.hpp"
+#include "core/shape_text.hpp"
+#include "report/environment.hpp"
+#include "report/table.hpp"
+
+namespace convmish {
+namespace {
+
+/// What the folder is called stands for what computed y.
+std::string name_of(const std::filesystem::path& folder) {
+  return std::filesystem::canonical(folder).filename().string();
+}
+
+FillResult verify_on(Device& device, const GivenTensors& tensors, MathClass math) {
+  try {
+    return verify_tensors(device, tensors, math);
+  } catch (const OutOfMemory& error) {
+    throw EnvironmentError(error.what());
+  }
+}
+
+}  // namespace
+
+ExitCode command_verify(const CommandLine& line, const DeviceFactories& devices) {
+  if (line.tensors.folder.empty()) throw InputError("verify wants --tensors DIR");
+  ReportFiles files(line.report);
+  std::FILE* const out = files.text_stream();
+  const GivenTensors tensors = read_tensors(line.tensors.folder, line.tensors.y_layout);
+  const OpenedDevice opened = open_device(line.device, devices);
+  const DeviceInfo& info = opened.device->info();
+  fmt::print(out, "device {} ({})\n", info.name, opened.reason);
+  std::fflush(out);
+
+  Report report;
+  report.environment = host_environment(line.arguments);
+  report.environment.device = info;
+  opened.device->describe(report.environment);
+  report.plan = {.options = {.shapes = {tensors.shape}, .time = false},
+                 .device_reason = opened.reason,
+                 .shape_reason = "of the tensors"};
+
+  const FillResult check = verify_on(*opened.device, tensors, line.tensors.math);
+  CaseResult& result = report.cases.emplace_back();
+  result.variant = name_of(line.tensors.folder);
+  result.math_class = line.tensors.math;
+  result.layout = line.tensors.y_layout;
+  result.device = info.kind;
+  result.shape = tensors.shape;
+  result.verdict = check.verdict;
+  result.reason = check.reason;
+  result.detail = check.detail;
+  result.checks = {check};
+  result.repeat = command_line(line.arguments);
+
+  files.finish(report);
+  const TerminalStyle style = terminal_style(::fileno(out));
+  fmt::print(out, "\n{}\n{}\n", shape_table(report.cases, info, "", style),
+             summary_line(report.cases, style));
+  return exit_code_of(report.cases);
+}
+
+}  // namespace convmish
