@@ -45,6 +45,8 @@ std::string why_incomparable(const CasePair& pair) {
   const TimeSummary *const before = shown_time(*pair.before), *const after = shown_time(*pair.after);
   if (!before) return "no time in the old report";
   if (!after) return "no time in the new report";
+  if (!pair.before->noise.empty()) return "noisy in the old report";
+  if (!pair.after->noise.empty()) return "noisy in the new report";
   if (before->samples.empty() || after->samples.empty()) return "no samples";
   if (before->cache && after->cache && before->cache != after->cache)
     return fmt::format("timed with a {} cache, now with a {} one", to_string(*before->cache),

@@ -2,10 +2,11 @@
 //
 // Cases are the same by variant, math class, layout, device kind and shape. Times are judged by their
 // samples, with the two-sided Mann-Whitney test at a level of 5 % for all cases of a comparison together
-// (Holm's adjustment): of 20 comparisons in which nothing changed, one at most calls anything faster or
-// slower. A case whose samples are so few that no such test could tell them apart is not judged. The samples
-// of a run share its clocks, memory addresses and temperature, which another run has otherwise; no test of
-// samples sees that. So a regression must be significant *and* change the median by more than is allowed.
+// (Holm's adjustment): where nothing changed, one comparison of 20 on average calls anything faster or
+// slower. Not judged are cases whose samples are so few that no such test could tell them apart, and noisy
+// ones, whose clocks moved or were held down. The samples of a run share its clocks, memory addresses and
+// temperature, which another run has otherwise; no test of samples sees that. So a regression must be
+// significant *and* change the median by more than is allowed.
 #pragma once
 
 #include <array>

@@ -106,6 +106,8 @@ TEST_F(Comparison, TimesThatCannotBeComparedAreNotJudged) {
   add("no_samples", 2);
   after_.cases.back().time_ms->samples.clear();
   add("few", 2, 3);
+  add("noisy", 2);
+  after_.cases.back().noise = "the SM clock moved by 9 %";
   add("other_cache", 2);
   before_.cases.back().time_ms->cache = Cache::cold;
   after_.cases.back().time_ms->cache = Cache::hot;
@@ -116,7 +118,7 @@ TEST_F(Comparison, TimesThatCannotBeComparedAreNotJudged) {
     reasons.push_back(pair.not_judged);
   }
   EXPECT_THAT(reasons, ElementsAre("emulated", "no time in the old report", "no samples", "too few samples",
-                                   "timed with a cold cache, now with a hot one"));
+                                   "noisy in the new report", "timed with a cold cache, now with a hot one"));
   EXPECT_FALSE(comparison.has_regression());
   EXPECT_THAT(table_of(before_, after_),
               HasSubstr("time not judged: emulated: emulated:fp32 on n64c64h256w256k128\n"));
