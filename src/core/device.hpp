@@ -30,8 +30,10 @@ class Buffer {
   float* floats() { return static_cast<float*>(data()); }
 
   enum class Damage { none, before, after };
-  /// Whether a guard zone has been written to since the allocation.
+  /// Whether a guard zone has been written to since it was laid.
   virtual Damage damage() = 0;
+  /// Lays both guard zones anew, so that damage by one is not taken for another's.
+  virtual void lay_guards() = 0;
 };
 
 /// A comparison of an output tensor with the float64 reference of the same inputs.

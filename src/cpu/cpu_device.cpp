@@ -53,11 +53,7 @@ class HostBuffer final : public Buffer {
       : bytes_(bytes), padded_((bytes + kAlignment - 1) / kAlignment * kAlignment) {
     memory_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, padded_ + 2 * kGuardBytes));
     if (!memory_) throw OutOfMemory(static_cast<std::int64_t>(bytes), free_memory());
-    // The zone behind begins at the first byte past the buffer, not at the padding's end.
-    std::fill_n(before(), kGuardBytes, kGuardByte);
-    std::fill(after(), end(), kGuardByte);
-    ASAN_POISON_MEMORY_REGION(before(), kGuardBytes);
-    ASAN_POISON_MEMORY_REGION(after(), static_cast<std::size_t>(end() - after()));
+    HostBuffer::lay_guards();
   }
   ~HostBuffer() override {
     ASAN_UNPOISON_MEMORY_REGION(memory_, padded_ + 2 * kGuardBytes);
@@ -76,6 +72,16 @@ class HostBuffer final : public Buffer {
     };
     if (!intact(before(), before() + kGuardBytes)) return Damage::before;
     return intact(after(), end()) ? Damage::none : Damage::after;
+  }
+
+  void lay_guards() override {
+    // The zone behind begins at the first byte past the buffer, not at the padding's end.
+    for (const auto& [from, to] : {std::pair{before(), before() + kGuardBytes}, {after(), end()}}) {
+      const auto bytes = static_cast<std::size_t>(to - from);
+      ASAN_UNPOISON_MEMORY_REGION(from, bytes);
+      std::fill(from, to, kGuardByte);
+      ASAN_POISON_MEMORY_REGION(from, bytes);
+    }
   }
 
  private:

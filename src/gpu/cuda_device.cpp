@@ -38,8 +38,7 @@ class CudaBuffer final : public Buffer {
  public:
   CudaBuffer(std::size_t bytes, cudaStream_t stream)
       : bytes_(bytes), padded_((bytes + 3) / 4 * 4), memory_(padded_ + 2 * kGuardBytes), stream_(stream) {
-    for (std::byte* zone : {before(), after()})
-      gpu::fill_words(reinterpret_cast<std::uint32_t*>(zone), kGuardBytes / 4, kGuardWord, stream_);
+    CudaBuffer::lay_guards();
   }
 
   void* data() override { return before() + kGuardBytes; }
@@ -53,6 +52,11 @@ class CudaBuffer final : public Buffer {
       if (std::any_of(zone.begin(), zone.end(), [](auto word) { return word != kGuardWord; })) return damage;
     }
     return Damage::none;
+  }
+
+  void lay_guards() override {
+    for (std::byte* zone : {before(), after()})
+      gpu::fill_words(reinterpret_cast<std::uint32_t*>(zone), kGuardBytes / 4, kGuardWord, stream_);
   }
 
  private:

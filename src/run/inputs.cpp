@@ -54,9 +54,11 @@ void Inputs::redraw_x(Fill fill, std::uint64_t seed) {
 
 void Inputs::restore() {
   for (Held& held : held_) {
+    held.buffer->lay_guards();
     device_.draw_tensor(spec_, held.tensor, held.layout, held.buffer->floats());
     held.checksum = device_.checksum(held.buffer->data(), held.buffer->bytes());
   }
+  if (changed_element_) write_x(changed_element_->index, changed_element_->value);
 }
 
 void Inputs::change_element(std::uint64_t random) {

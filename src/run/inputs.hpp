@@ -36,7 +36,7 @@ class Inputs {
   /// the call before is as drawn again. No rounding of a class hides the new value.
   void change_element(std::uint64_t random);
 
-  /// Draws every tensor anew, in place, as it was drawn first.
+  /// Makes good what damage() finds: every tensor as it was last drawn or changed, guard zones too.
   void restore();
 
   /// What a variant has done to the inputs or beside them; nothing if they are as drawn.

@@ -44,6 +44,11 @@ std::optional<std::string> SharedOutput::damage() {
   return workspace_ ? damage_of(*workspace_, "the workspace") : std::nullopt;
 }
 
+void SharedOutput::restore() {
+  y_->lay_guards();
+  if (workspace_) workspace_->lay_guards();
+}
+
 PreparedVariant::PreparedVariant(Device& device, const Variant& variant, Inputs& inputs, SharedOutput& output,
                                  Purpose purpose)
     : device_(device), variant_(variant), output_(output) {

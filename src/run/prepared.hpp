@@ -30,6 +30,8 @@ class SharedOutput {
   void poison(std::uint32_t word);
   std::uint32_t poison_word() const { return poison_word_; }  // the last one
   std::optional<std::string> damage();
+  /// Lays the guard zones anew, where damage() has found them written to.
+  void restore();
 
  private:
   Device& device_;

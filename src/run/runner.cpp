@@ -28,6 +28,14 @@ void set_verdict(CaseResult& result, Verdict verdict, std::string_view reason, s
   result.detail = std::move(detail);
 }
 
+/// A case that has failed is not skipped for what the next step lacked.
+void skip(CaseResult& result, std::string_view reason, std::string detail) {
+  if (result.verdict == Verdict::failed)
+    result.remarks.push_back("not checked further: " + detail);
+  else
+    set_verdict(result, Verdict::skipped, reason, std::move(detail));
+}
+
 /// Runs `step` of a variant and turns what it throws into that variant's verdict.
 template <class Step>
 void guarded(Device& device, CaseResult& result, Step step) {
@@ -37,11 +45,11 @@ void guarded(Device& device, CaseResult& result, Step step) {
   } catch (const EnvironmentError&) {
     throw;  // says nothing of the variant
   } catch (const Unsupported& error) {
-    set_verdict(result, Verdict::skipped, reason::unsupported, error.what());
+    skip(result, reason::unsupported, error.what());
   } catch (const OutOfMemory& error) {
-    set_verdict(result, Verdict::skipped, reason::out_of_memory, error.what());
+    skip(result, reason::out_of_memory, error.what());
   } catch (const std::bad_alloc&) {
-    set_verdict(result, Verdict::skipped, reason::out_of_memory, "the host's memory does not suffice");
+    skip(result, reason::out_of_memory, "the host's memory does not suffice");
   } catch (const DeviceError& error) {
     set_verdict(result, Verdict::crashed, reason::device_error, error.what());
   } catch (const std::exception& error) {
@@ -58,6 +66,8 @@ void guarded_timing(Device& device, CaseResult& result, Step step) {
   if (result.verdict == Verdict::crashed) result.detail = "when timed: " + result.detail;
   if (result.verdict != Verdict::skipped || result.checks.empty()) return;
   result.remarks.push_back("not timed: " + result.detail);
+  result.time_ms.reset();  // where it was the check of the time that could not be made
+  result.clocks.reset();
   set_verdict(result, Verdict::passed, {}, {});
 }
 
@@ -172,11 +182,15 @@ class ShapeRun {
     std::optional<SharedOutput> output;
     for_each_running([&](const Variant& variant, CaseResult& result) {
       tell(variant, {Step::Kind::check, Fill::kernelbench});
-      Inputs inputs(device_, Fill::kernelbench, options_.run.seed, shape);  // anew: their x is redrawn
-      if (!output) output.emplace(device_, shape);
-      PreparedVariant prepared(device_, variant, inputs, *output, Purpose::check_only);
-      for (ToleranceResult& told : apply_kernelbench(device_, prepared, inputs, *output))
-        result.tolerances.push_back(std::move(told));
+      try {
+        Inputs inputs(device_, Fill::kernelbench, options_.run.seed, shape);  // anew: their x is redrawn
+        if (!output) output.emplace(device_, shape);
+        PreparedVariant prepared(device_, variant, inputs, *output, Purpose::check_only);
+        for (ToleranceResult& told : apply_kernelbench(device_, prepared, inputs, *output))
+          result.tolerances.push_back(std::move(told));
+      } catch (const OutOfMemory& error) {  // the verdict does not hang on it
+        result.remarks.push_back(std::string("kernelbench's tolerance was not tried: ") + error.what());
+      }
     });
   }
 
@@ -231,10 +245,7 @@ class ShapeRun {
             [&](std::size_t i, std::size_t set, bool last) {
               if (options_.run.check) check.after_launch(i, set, last);
             },
-        .after_error =
-            [&] {
-              for (Inputs* const set : input_sets) set->restore();
-            }};
+        .after_error = [&] { check.restore(); }};
     const auto timings =
         time_variants(device_, running, input_sets, options_.run.timing, options_.run.seed, observer);
     for (std::size_t i = 0; i < timed.size(); ++i) adopt_timing(*timed[i], timings[i]);
@@ -244,6 +255,7 @@ class ShapeRun {
 
   void adopt_timing(CaseResult& result, const Timing& timing) {
     if (timing.error) guarded_timing(device_, result, [&] { std::rethrow_exception(timing.error); });
+    if (!timing.time) return;
     result.time_ms = timing.time;
     result.clocks = timing.clocks;
     result.noise = timing.noise;
@@ -267,7 +279,7 @@ class ShapeRun {
       check.change_x(change);
       for (std::size_t i = 0; i < running.size(); ++i) {
         if (timed[i]->verdict != Verdict::passed || !timed[i]->time_ms) continue;
-        guarded(device_, *timed[i], [&] {
+        guarded_timing(device_, *timed[i], [&] {
           tell(running[i]->variant(), {Step::Kind::check_after_timing});
           if (const auto found = check.verdict(i))
             set_verdict(*timed[i], Verdict::failed, reason::wrong_when_timed, *found);
@@ -301,11 +313,13 @@ class ShapeRun {
         result.binding_ceiling = floor->binding_ceiling;
         result.percent_of_floor = 100 * floor->ms / result.time_ms->median;
       }
-      for (const CaseResult* other : timed)
-        if (other->variant == options_.baseline && other->math_class == result.math_class && other->time_ms)
-          result.speedup = other->time_ms->median / result.time_ms->median;
       refuse_impossible(variant, known.data_sheet, result);
     }
+    for (CaseResult* result : timed)
+      for (const CaseResult* other : timed)
+        if (result->time_ms && other->time_ms && other->verdict == Verdict::passed &&
+            other->variant == options_.baseline && other->math_class == result->math_class)
+          result->speedup = other->time_ms->median / result->time_ms->median;
   }
 
   Device& device_;

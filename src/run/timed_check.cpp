@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
+#include "run/reasons.hpp"
 #include "run/verify.hpp"
 
 namespace convmish {
@@ -42,6 +44,13 @@ FillResult TimedCheck::admit(PreparedVariant& variant, SharedOutput& output) {
     device_.synchronize();
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
     entry.launch_ms = taken.count();
+    if (const auto found = damage(entry)) {
+      restore(output);
+      check.verdict = Verdict::failed;
+      check.reason = reason::wrote_outside;
+      check.detail = *found;
+      return check;
+    }
     entry.bits[set] = device_.checksum(output.y(), output.y_bytes());
     check = judge_output(device_, variant, *inputs_[set], *inputs_[0], output);
     if (check.verdict == Verdict::failed) return check;
@@ -55,18 +64,17 @@ void TimedCheck::after_launch(std::size_t variant, std::size_t input_set, bool l
   Entry& entry = entries_[variant];
   ++entry.launches;
   const std::int64_t one_in = entry.repeatable ? kOneIn : std::max(kOneIn, entry.launches / kComparisons);
-  const bool chosen = last || entry.launches <= kFirst || random_() % static_cast<std::uint64_t>(one_in) == 0;
+  const bool chosen =
+      last || damaged_ || entry.launches <= kFirst || random_() % static_cast<std::uint64_t>(one_in) == 0;
   const bool watched = entry.launches == entry.watched || (last && entry.launches < entry.watched);
+  if (entry.damages) return restore();  // it is timed to the end
   if (chosen && !entry.failure) entry.failure = look(entry, input_set);
   if (watched && !entry.failure) entry.failure = watch(entry, input_set);
 }
 
 std::optional<std::string> TimedCheck::look(Entry& entry, std::size_t input_set) {
   // Before the comparison, whose reference a changed input would change too.
-  if (const auto found = damage(entry)) {
-    for (Inputs* const inputs : inputs_) inputs->restore();  // the others go on with what was drawn
-    return fmt::format("timed launch {}, or another since the look before: {}", entry.launches, *found);
-  }
+  if (const auto found = own_damage(entry, input_set)) return found;
   SharedOutput& output = *entry.output;
   if (device_.checksum(output.y(), output.y_bytes()) == entry.bits[input_set]) return std::nullopt;
   const FillResult check = judge_output(device_, *entry.variant, *inputs_[input_set], *inputs_[0], output);
@@ -74,6 +82,26 @@ std::optional<std::string> TimedCheck::look(Entry& entry, std::size_t input_set)
   entry.repeatable = false;
   if (check.verdict != Verdict::failed) return std::nullopt;
   return fmt::format("timed launch {}: {}", entry.launches, check.detail);
+}
+
+std::optional<std::string> TimedCheck::own_damage(Entry& entry, std::size_t input_set) {
+  const auto found = damage(entry);
+  if (!found) return std::nullopt;
+  const std::string told = fmt::format("timed launch {}: {}", entry.launches, *found);
+  // After the first, every launch is looked at: this one did it.
+  bool own = std::exchange(damaged_, true) || entries_.size() == 1;
+  restore();
+  if (!own) {  // or does it again, alone
+    entry.variant->launch(inputs_[input_set]->x(entry.variant->variant().layout));
+    own = damage(entry).has_value();
+    if (own) restore();
+  }
+  entry.damages = own;
+  culprit_found_ |= own;
+  if (own) return told;
+  entry.suspicion =
+      fmt::format("timed launch {}, or another since the look before: {}", entry.launches, *found);
+  return std::nullopt;
 }
 
 std::optional<std::string> TimedCheck::watch(Entry& entry, std::size_t input_set) {
@@ -98,11 +126,16 @@ void TimedCheck::change_x(Change change) {
 
 std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
   Entry& entry = entries_[variant];
+  if (!entry.failure && !culprit_found_) entry.failure = entry.suspicion;
   if (entry.failure) return entry.failure;
   Inputs& changed = *inputs_.back();
   const float* const x = changed.x(entry.variant->variant().layout);
+  entry.output->poison(kPlausible);  // what the variant before has left is right
   device_.time_ms([&] { entry.variant->launch(x); }, Cache::hot);
-  if (const auto found = damage(entry)) return "after the timed launches: " + *found;
+  if (const auto found = damage(entry)) {
+    restore();
+    return "after the timed launches: " + *found;
+  }
   if (const auto& element = changed.changed_element()) {
     // Of no other image can the output be out of date.
     const Shape& shape = changed.spec().shape;
@@ -113,6 +146,15 @@ std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
   const FillResult check = judge_output(device_, *entry.variant, changed, *inputs_[0], *entry.output);
   if (check.verdict != Verdict::failed) return std::nullopt;
   return "after the timed launches, with x changed in place: " + check.detail;
+}
+
+void TimedCheck::restore() {
+  if (!entries_.empty()) restore(*entries_.front().output);  // all share one
+}
+
+void TimedCheck::restore(SharedOutput& output) {
+  for (Inputs* const inputs : inputs_) inputs->restore();
+  output.restore();
 }
 
 std::optional<std::string> TimedCheck::damage(const Entry& entry) {

@@ -31,6 +31,9 @@ class TimedCheck {
   /// To be told after each timed launch, while y is as the launch left it.
   void after_launch(std::size_t variant, std::size_t input_set, bool last);
 
+  /// Makes good what any variant may have damaged: the next is not to be blamed for it.
+  void restore();
+
   /// After all timed launches: changes an x in place, each time in another way. First one element, twice:
   /// what is kept from earlier launches is wrong now, unless it is known by a sign that takes in this very
   /// element. Then the whole x, as `normal`: the timed plan is held to its class by the fingerprint too.
@@ -51,16 +54,22 @@ class TimedCheck {
     bool repeatable = true;
     std::int64_t launches = 0;
     std::optional<std::string> failure;
+    bool damages = false;                  // what it was not to write to
+    std::optional<std::string> suspicion;  // damage that came to light at this variant's look
   };
 
   std::optional<std::string> look(Entry& entry, std::size_t input_set);
   std::optional<std::string> watch(Entry& entry, std::size_t input_set);
   std::optional<std::string> damage(const Entry& entry);
+  void restore(SharedOutput& output);
+  std::optional<std::string> own_damage(Entry& entry, std::size_t input_set);
 
   Device& device_;
   InputSets inputs_;
   std::mt19937_64 random_;
   std::vector<Entry> entries_;
+  bool damaged_ = false;        // by someone: from then on every launch is looked at
+  bool culprit_found_ = false;  // by whom
 };
 
 }  // namespace convmish
