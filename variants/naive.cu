@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "variants/common/divide_up.hpp"
 #include "variants/common/fast_divider.hpp"
 #include "variants/common/kernel.hpp"
 #include "variants/common/mish.hpp"
@@ -55,8 +56,7 @@ struct NaiveKernel {
 
 Plan prepare(const Problem& problem) {
   const Shape shape = problem.shape;
-  const dim3 grid(
-      static_cast<unsigned>((shape.y_elements() + NaiveKernel::kThreads - 1) / NaiveKernel::kThreads));
+  const dim3 grid(static_cast<unsigned>(divide_up(shape.y_elements(), NaiveKernel::kThreads)));
   const auto launch = [=, filter = problem.filter, bias = problem.bias](const LaunchArgs& args) {
     launch_kernel(NaiveKernel{shape, FastDivider(shape.q()), FastDivider(shape.p()), FastDivider(shape.k),
                               args.x, filter, bias, args.y},

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "variants/common/activation_pass.hpp"
+#include "variants/common/divide_up.hpp"
 #include "variants/common/fast_divider.hpp"
 #include "variants/common/kernel.hpp"
 #include "variants/common/mish.hpp"
@@ -109,7 +110,7 @@ template <unsigned kWidth, MishCount kMish>
 void launch(const ActivationPass& pass, Stream stream) {
   using Kernel = ActivationKernel<kWidth, kMish>;
   const std::int64_t elements = pass.shape.y_elements(), plane = pass.shape.p() * pass.shape.q();
-  const dim3 grid(static_cast<unsigned>((elements + Kernel::kElements - 1) / Kernel::kElements));
+  const dim3 grid(static_cast<unsigned>(divide_up(elements, Kernel::kElements)));
   launch_kernel(Kernel{pass.in, pass.bias, pass.out, elements, plane, pass.shape.k, FastDivider(plane),
                        FastDivider(pass.shape.k)},
                 grid, stream);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "variants/common/divide_up.hpp"
 #include "variants/common/fast_divider.hpp"
 #include "variants/common/kernel.hpp"
 #include "variants/common/layout_change.hpp"
@@ -59,9 +60,7 @@ void change_layout<kKernelDevice>(const LayoutChange& change, Stream stream) {
   const bool to_nhwc = change.to == Layout::nhwc;
   const std::int64_t rows = to_nhwc ? change.channels : change.pixels;
   const std::int64_t columns = to_nhwc ? change.pixels : change.channels;
-  const auto tiles = [](std::int64_t extent) {
-    return (extent + TransposeKernel::kTile - 1) / TransposeKernel::kTile;
-  };
+  const auto tiles = [](std::int64_t extent) { return divide_up(extent, TransposeKernel::kTile); };
   const std::int64_t matrix_tiles = tiles(rows) * tiles(columns);
   const FastDivider by_matrix_tiles(matrix_tiles), by_row_tiles(tiles(rows));
   // As many whole matrices a launch as a grid can count.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "variants/common/divide_up.hpp"
 #include "variants/common/kernel.hpp"
 #include "variants/common/mish.hpp"
 
@@ -150,8 +151,8 @@ Plan prepare_tiled_convolution(const Problem& problem) {
   using Kernel = TiledConvolution<kConfig>;
   constexpr std::int64_t kMaxGridYZ = 65535;
   const Shape shape = problem.shape;
-  const std::int64_t tiles_p = (shape.p() + Kernel::kTileP - 1) / Kernel::kTileP;
-  const std::int64_t tiles_q = (shape.q() + Kernel::kTileQ - 1) / Kernel::kTileQ;
+  const std::int64_t tiles_p = divide_up(shape.p(), Kernel::kTileP);
+  const std::int64_t tiles_q = divide_up(shape.q(), Kernel::kTileQ);
   const auto part = [=](std::int64_t first_k, std::int64_t first_n) {
     return dim3(static_cast<unsigned>(tiles_p * tiles_q),
                 static_cast<unsigned>(std::min(shape.k - first_k, kMaxGridYZ)),

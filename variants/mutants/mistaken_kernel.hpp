@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "variants/common/divide_up.hpp"
 #include "variants/common/fast_divider.hpp"
 #include "variants/common/kernel.hpp"
 #include "variants/common/mish.hpp"
@@ -74,7 +75,7 @@ MistakenKernel<Mistake> mistaken_kernel(const Problem& problem, const float* x, 
 
 /// One thread an element.
 inline dim3 elementwise_grid(std::int64_t elements, unsigned threads) {
-  return dim3(static_cast<unsigned>((elements + threads - 1) / threads));
+  return dim3(static_cast<unsigned>(divide_up(elements, threads)));
 }
 
 template <class Mistake>
