@@ -22,6 +22,7 @@
 #include "gpu/nvml.hpp"
 #include "gpu/stopwatch.hpp"
 #include "gpu/unusable.hpp"
+#include "gpu/version_text.hpp"
 
 namespace convmish {
 namespace {
@@ -86,10 +87,6 @@ std::string format_uuid(const cudaUUID_t& uuid) {
   return text;
 }
 
-std::string format_version(int version) {  // 13000 is 13.0
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
 /// "0000:1b:00.0": what NVML knows the GPU by, whatever CUDA_VISIBLE_DEVICES makes of its index.
 std::string pci_address(int index) {
   std::array<char, 32> text{};
@@ -137,8 +134,8 @@ class CudaDevice final : public Device {
     CONVMISH_CHECK_CUDA(cudaRuntimeGetVersion(&runtime));
     environment.device = info_;
     const std::string version = nvml_ ? nvml_->driver_version() : std::string();
-    environment.driver = (version.empty() ? "" : version + ", ") + "CUDA " + format_version(driver);
-    environment.cuda_runtime = format_version(runtime);
+    environment.driver = (version.empty() ? "" : version + ", ") + "CUDA " + version_text(driver);
+    environment.cuda_runtime = version_text(runtime);
     environment.cudnn = library_version("cudnn");
     environment.cuda_compiler = "nvcc " CONVMISH_NVCC_VERSION;
   }

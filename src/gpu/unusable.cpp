@@ -2,13 +2,14 @@
 
 #include <string>
 
+#include "gpu/version_text.hpp"
+
 namespace convmish {
 
 std::string why_unusable(cudaError_t error) {
   switch (error) {
     case cudaErrorInsufficientDriver:  // also where there is none at all
-      return "no NVIDIA driver is installed, or one older than CUDA " +
-             std::to_string(CUDART_VERSION / 1000) + "." + std::to_string(CUDART_VERSION % 1000 / 10) +
+      return "no NVIDIA driver is installed, or one older than CUDA " + version_text(CUDART_VERSION) +
              " needs";
     case cudaErrorNoDevice:
       return "the driver shows none (CUDA_VISIBLE_DEVICES may hide it)";
