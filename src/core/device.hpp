@@ -133,7 +133,6 @@ class Device {
   /// telling. Throws OutOfMemory or DeviceError.
   virtual MeasuredCeilings measure_ceilings() = 0;
 
-  using Cache = convmish::Cache;
   /// How long a GPU is kept busy before a timed launch, microseconds, so that the host can enqueue it
   /// meanwhile: several kernel launches of the slowest host.
   static constexpr double kLeadUs = 30;

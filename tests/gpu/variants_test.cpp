@@ -65,7 +65,7 @@ TEST_F(VariantsTest, ActivationPassIsBoundByMemory) {
                 {.in = in->floats(), .bias = bias->floats(), .out = to, .shape = shape, .mish = mish},
                 device().stream());
           },
-          Device::Cache::hot);
+          Cache::hot);
     };
     for (int i = 0; i < 20; ++i) sample();  // the clocks rise
     std::vector<double> ms(21);
