@@ -83,16 +83,16 @@ DeviceCeilings look_up_ceilings(Device& device, const Environment& tool, const C
   device.describe(environment);
   environment.device = device.info();
   // Nothing tells one CPU from another.
-  const bool kept = !cache.folder.empty() && !environment.device.uuid.empty();
+  const bool keepable = !cache.folder.empty() && !environment.device.uuid.empty();
   const fs::path file = cache.folder / ("ceilings-" + environment.device.uuid + ".json");
 
   DeviceCeilings ceilings;
-  if (const auto found = kept && cache.reuse ? read_kept(file, environment) : std::nullopt) {
+  if (const auto found = keepable && cache.reuse ? read_kept(file, environment) : std::nullopt) {
     ceilings = *found;
   } else {
     ceilings.measured = measure(device);
     if (ceilings.measured.rates.dram_bytes) ceilings.measured_at = tool.started_at;
-    if (kept && ceilings.measured.gap.empty()) keep(file, environment, ceilings);
+    if (keepable && ceilings.measured.gap.empty()) keep(file, environment, ceilings);
   }
   ceilings.data_sheet = data_sheet_of(environment.device.name);
   return ceilings;
