@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "report/number_text.hpp"
@@ -45,8 +46,13 @@ std::string ceilings_table(const DeviceCeilings& ceilings, const TerminalStyle& 
                           text_column("data sheet", kAlways, rows, data_sheet)},
                          std::vector<RowStyle>(rows.size()), style);
   if (!ceilings.measured_at.empty()) out += fmt::format("measured at {}\n", ceilings.measured_at);
-  if (!ceilings.measured.gap.empty())
-    out += folded(ceilings.measured.gap + "; the data sheet's figure stands in", style.width, 2);
+  if (!ceilings.measured.gap.empty()) {
+    const bool stands_in = std::ranges::any_of(kCeilingRates, [&](auto rate) {
+      return ceilings.data_sheet.*rate && !(ceilings.measured.rates.*rate);
+    });
+    out += folded(ceilings.measured.gap + (stands_in ? "; the data sheet's figure stands in" : ""),
+                  style.width, 2);
+  }
   return out;
 }
 

@@ -22,6 +22,12 @@ TEST(CeilingsTable, SetsWhatWasMeasuredBesideTheDataSheet) {
             "  sheet's figure stands in\n");
 }
 
+TEST(CeilingsTable, LetsNoDataSheetStandInThatHasNothingToAdd) {
+  DeviceCeilings ceilings = *testing::gpu_report().ceilings;
+  ceilings.data_sheet.tensor_tf32_flops = ceilings.data_sheet.tensor_fp16_flops = std::nullopt;
+  EXPECT_THAT(ceilings_table(ceilings, {}), ::testing::EndsWith("cuBLAS cannot be loaded\n"));
+}
+
 TEST(CeilingsTable, LeavesOutWhatIsNotKnown) {
   const std::string table =
       ceilings_table({.measured = {.rates = {.dram_bytes = 3e11}}, .measured_at = {}, .data_sheet = {}}, {});
