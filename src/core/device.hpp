@@ -132,6 +132,8 @@ class Device {
   /// Measures the rates that this device reaches; takes about a second. Empty where a device has none worth
   /// telling. Throws OutOfMemory or DeviceError.
   virtual MeasuredCeilings measure_ceilings() = 0;
+  /// The gap that every measurement by this build has; empty where it can have none.
+  virtual std::string ceilings_gap_of_build() const { return {}; }
 
   /// How long a GPU is kept busy before a timed launch, microseconds, so that the host can enqueue it
   /// meanwhile: several kernel launches of the slowest host.

@@ -74,9 +74,17 @@ MeasuredCeilings measure_ceilings(const DeviceInfo& device, cudaStream_t stream)
 #if defined(CONVMISH_HAVE_CUBLAS)
   measure_matrix_rates(device, stream, measured);
 #else
-  measured.gap = "tensor rates not measured: this build has no cuBLAS headers";
+  measured.gap = ceilings_gap_of_build(device);
 #endif
   return measured;
+}
+
+std::string ceilings_gap_of_build([[maybe_unused]] const DeviceInfo& device) {
+#if !defined(CONVMISH_HAVE_CUBLAS)
+  if (device.compute_capability() >= kVolta)
+    return "tensor rates not measured: this build has no cuBLAS headers";
+#endif
+  return {};
 }
 
 }  // namespace convmish::gpu

@@ -185,6 +185,7 @@ class CudaDevice final : public Device {
   void synchronize() override { CONVMISH_CHECK_CUDA(cudaStreamSynchronize(stream_)); }
 
   MeasuredCeilings measure_ceilings() override { return gpu::measure_ceilings(info_, stream_); }
+  std::string ceilings_gap_of_build() const override { return gpu::ceilings_gap_of_build(info_); }
 
   Ordering watch_launch(const std::function<void()>& launch, const void* y, std::size_t bytes,
                         double launch_ms) override;

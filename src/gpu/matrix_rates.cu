@@ -108,7 +108,7 @@ double flops_per_second(Cublas& cublas, cudaStream_t stream) {
 }  // namespace
 
 void measure_matrix_rates(const DeviceInfo& device, cudaStream_t stream, MeasuredCeilings& measured) {
-  constexpr int kVolta = 70, kAmpere = 80;  // the first with tensor cores, and with TF32 in them
+  constexpr int kAmpere = 80;  // the first with TF32 in its tensor cores
   if (device.compute_capability() < kVolta) return;
   try {
     Cublas cublas(stream);

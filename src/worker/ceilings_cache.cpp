@@ -33,11 +33,17 @@ bool are_rates(const Ceilings& ceilings) {
   });
 }
 
-std::optional<DeviceCeilings> read_kept(const fs::path& file, const Environment& wanted) {
+/// `build_gap`: that of every measurement by this build.
+bool is_worth_keeping(const MeasuredCeilings& measured, const std::string& build_gap) {
+  return measured.gap.empty() || measured.gap == build_gap;
+}
+
+std::optional<DeviceCeilings> read_kept(const fs::path& file, const Environment& wanted,
+                                        const std::string& build_gap) {
   try {
     const Report kept = read_report(file);
     if (key_of(kept.environment) == key_of(wanted) && kept.ceilings &&
-        are_rates(kept.ceilings->measured.rates))
+        is_worth_keeping(kept.ceilings->measured, build_gap) && are_rates(kept.ceilings->measured.rates))
       return kept.ceilings;
   } catch (const InputError&) {  // missing, or not of this tool's making: as if there were none
   }
@@ -85,14 +91,15 @@ DeviceCeilings look_up_ceilings(Device& device, const Environment& tool, const C
   // Nothing tells one CPU from another.
   const bool keepable = !cache.folder.empty() && !environment.device.uuid.empty();
   const fs::path file = cache.folder / ("ceilings-" + environment.device.uuid + ".json");
+  const std::string build_gap = device.ceilings_gap_of_build();
 
   DeviceCeilings ceilings;
-  if (const auto found = keepable && cache.reuse ? read_kept(file, environment) : std::nullopt) {
+  if (const auto found = keepable && cache.reuse ? read_kept(file, environment, build_gap) : std::nullopt) {
     ceilings = *found;
   } else {
     ceilings.measured = measure(device);
     if (ceilings.measured.rates.dram_bytes) ceilings.measured_at = tool.started_at;
-    if (keepable && ceilings.measured.gap.empty()) keep(file, environment, ceilings);
+    if (keepable && is_worth_keeping(ceilings.measured, build_gap)) keep(file, environment, ceilings);
   }
   ceilings.data_sheet = data_sheet_of(environment.device.name);
   return ceilings;

@@ -99,6 +99,15 @@ TEST_F(KeptCeilings, AreNotKeptWithAGap) {
   EXPECT_EQ(measurements_, 2);
 }
 
+TEST_F(KeptCeilings, AreKeptWithTheGapOfTheBuildUntilAnotherBuildClosesIt) {
+  device_.gap_of_build = reaches_.gap = "tensor rates not measured: no cuBLAS headers";
+  look_up();
+  EXPECT_TRUE(is_kept());
+  EXPECT_EQ(look_up().measured.gap, device_.gap_of_build);
+  device_.gap_of_build = reaches_.gap = "";
+  EXPECT_FALSE(is_kept());
+}
+
 TEST_F(KeptCeilings, AreMeasuredAnewWhereTheFileIsBroken) {
   look_up();
   const std::string whole = read();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "core/device.hpp"
@@ -18,6 +19,7 @@ class FakeDevice : public Device {
   std::function<TimedLaunch(double lead_us)> clock = [](double) { return TimedLaunch{1.0, std::nullopt}; };
   std::function<std::optional<ClockState>()> clocks = [] { return std::optional<ClockState>(); };
   std::function<MeasuredCeilings()> rates = [] { return MeasuredCeilings{}; };
+  std::string gap_of_build;
   std::optional<std::int64_t> free;  // bytes; nothing: as many as the host has
   DeviceInfo looks = make_cpu_device()->info();
 
@@ -29,6 +31,7 @@ class FakeDevice : public Device {
   void copy(void* to, const void* from, std::size_t bytes) override { cpu_->copy(to, from, bytes); }
   std::optional<ClockState> clock_state() override { return clocks(); }
   MeasuredCeilings measure_ceilings() override { return rates(); }
+  std::string ceilings_gap_of_build() const override { return gap_of_build; }
 
   const DeviceInfo& info() const override { return looks; }
   void describe(Environment& environment) const override { cpu_->describe(environment); }
