@@ -2,6 +2,7 @@
 // src/gpu and src/cpu, and by a scripted fake in the tests.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -138,6 +139,8 @@ class Device {
   /// How long a GPU is kept busy before a timed launch, microseconds, so that the host can enqueue it
   /// meanwhile: several kernel launches of the slowest host.
   static constexpr double kLeadUs = 30;
+  /// How long a GPU works before its clocks, low when it is idle, have risen, milliseconds.
+  static constexpr double kWarmUpMs = 50;
   /// Times one call of `launch` on the device's own clock; cold: the last-level cache is overwritten first,
   /// outside the time. Where the host took longer than the lead, the time may hold a gap in which the device
   /// waited for the host.
@@ -151,9 +154,9 @@ class Device {
   virtual void launch_nothing() = 0;
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
 
-  /// Clocks, power and temperature at this moment, or a moment before: a question to the driver takes long.
-  /// Nothing where the device does not tell.
-  virtual std::optional<ClockState> clock_state() { return std::nullopt; }
+  /// Clocks, power and temperature, read at most `oldest` ago; zero: now. A question to the driver takes
+  /// long. Nothing where the device does not tell.
+  virtual std::optional<ClockState> clock_state(std::chrono::milliseconds /*oldest*/) { return std::nullopt; }
 };
 
 /// The devices that this build and this machine have.

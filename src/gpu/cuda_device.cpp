@@ -213,10 +213,10 @@ class CudaDevice final : public Device {
             .enqueue_us = std::chrono::duration<double, std::micro>(enqueued - enqueue).count()};
   }
 
-  std::optional<ClockState> clock_state() override {
+  std::optional<ClockState> clock_state(std::chrono::milliseconds oldest) override {
     if (!nvml_) return std::nullopt;
     const auto now = std::chrono::steady_clock::now();
-    if (!clocks_ || now - clocks_read_ >= kClockInterval) {
+    if (!clocks_ || now - clocks_read_ >= oldest) {
       clocks_ = nvml_->clock_state();
       clocks_read_ = now;
     }
@@ -224,9 +224,6 @@ class CudaDevice final : public Device {
   }
 
  private:
-  /// Rounds of short launches would else be spent in questions to the driver.
-  static constexpr std::chrono::milliseconds kClockInterval{20};
-
   template <class Visit>
   void for_each_reference(const Comparison& comparison, Visit visit);
 

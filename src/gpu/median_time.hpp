@@ -7,15 +7,18 @@
 #include <array>
 #include <chrono>
 
+#include "core/device.hpp"
 #include "gpu/check.hpp"
+#include "gpu/check_kernels.hpp"
 #include "gpu/stopwatch.hpp"
 
 namespace convmish::gpu {
 
-/// Median of nine launches, milliseconds, after as many as 50 ms take: an idle GPU's clocks must rise first.
+/// Median of nine launches, milliseconds, after as many as Device::kWarmUpMs take. Each has a lead, as in
+/// Device::time_launch: no gap of the host's is timed.
 template <class Launch>
 double median_ms(cudaStream_t stream, Launch launch) {
-  constexpr std::chrono::milliseconds kWarmUp{50};
+  constexpr std::chrono::duration<double, std::milli> kWarmUp{Device::kWarmUpMs};
   const auto start_of_warm_up = std::chrono::steady_clock::now();
   do {
     launch();
@@ -24,7 +27,10 @@ double median_ms(cudaStream_t stream, Launch launch) {
 
   Stopwatch watch(stream);
   std::array<double, 9> ms{};
-  for (double& sample : ms) sample = watch.time_ms(launch);
+  for (double& sample : ms) {
+    spin(Device::kLeadUs, stream);
+    sample = watch.time_ms(launch);
+  }
   std::ranges::nth_element(ms, ms.begin() + ms.size() / 2);
   return ms[ms.size() / 2];
 }

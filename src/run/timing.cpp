@@ -18,6 +18,10 @@ constexpr double kSelfEvicting = 4;
 /// A launch that keeps the host busy for longer waits for the device itself: no lead hides that.
 constexpr double kMostLeadUs = 2000;
 
+/// How old a reading of the clocks may be between rounds: those of short launches would else be spent in
+/// questions to the driver.
+constexpr std::chrono::milliseconds kOldestClocks{20};
+
 /// A variant under way.
 struct Timed {
   Timing timing;
@@ -68,14 +72,12 @@ class Rounds {
   std::vector<Timing> time(const std::vector<std::size_t>& indices) {
     timed_.assign(variants_.size(), {});
     std::vector<std::size_t> order = indices;
-    // Warm-up: one launch each, for module loading and for the clocks, which are low on an idle device.
-    for (const std::size_t i : order) attempt(i, [&] { launch(i); });
-    leave(order);
-    read_clocks(order);
+    warm_up(order);
+    read_clocks(order, {});  // not those of an earlier pass
     while (!order.empty()) {
       std::shuffle(order.begin(), order.end(), random_);
       for (const std::size_t i : order) attempt(i, [&] { take_sample(i); });
-      read_clocks(order);
+      read_clocks(order, kOldestClocks);
       leave(order);
     }
     std::vector<Timing> timings;
@@ -101,6 +103,18 @@ class Rounds {
 
   void leave(std::vector<std::size_t>& order) {
     std::erase_if(order, [&](std::size_t i) { return timed_[i].done; });
+  }
+
+  /// At least one launch each, which loads the module. A GPU is launched on until it has worked, with leads
+  /// and launches, for as long as its clocks need to rise.
+  void warm_up(std::vector<std::size_t>& order) {
+    const double least_ms = device_.info().kind == DeviceKind::cuda ? Device::kWarmUpMs : 0;
+    double worked_ms = 0;
+    do {
+      for (const std::size_t i : order)
+        attempt(i, [&] { worked_ms += launch(i).ms + 1e-3 * timed_[i].lead_us; });
+      leave(order);
+    } while (!order.empty() && worked_ms < least_ms);
   }
 
   /// The input set changes with each launch, whichever variant's: y never holds the right output beforehand.
@@ -139,8 +153,8 @@ class Rounds {
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   }
 
-  void read_clocks(const std::vector<std::size_t>& order) {
-    const auto state = device_.clock_state();
+  void read_clocks(const std::vector<std::size_t>& order, std::chrono::milliseconds oldest) {
+    const auto state = device_.clock_state(oldest);
     if (!state) return;
     for (const std::size_t i : order) {
       auto& clocks = timed_[i].timing.clocks;
@@ -151,7 +165,10 @@ class Rounds {
 
   Timing finish(Timed& timed) const {
     Timing timing = std::move(timed.timing);
-    if (timing.error) return timing;
+    if (timing.error) {
+      timing.clocks.reset();  // those of no time
+      return timing;
+    }
     timing.time = summarise_samples(std::move(timed.samples));
     timing.time->converged = timed.converged;
     timing.time->cache = cache_;
@@ -184,6 +201,7 @@ std::vector<Timing> time_variants(Device& device, std::span<PreparedVariant* con
   std::vector<std::size_t> noisy;
   for (const std::size_t i : all)
     if (!timings[i].noise.empty()) noisy.push_back(i);
+  if (noisy.empty()) return timings;
   std::vector<Timing> again = rounds.time(noisy);
   for (std::size_t i = 0; i < noisy.size(); ++i) {
     timings[noisy[i]] = std::move(again[i]);

@@ -27,7 +27,7 @@ struct TimingObserver {
 /// What the timed launches of one variant gave.
 struct Timing {
   std::optional<TimeSummary> time;   // absent where `error` is set
-  std::optional<ClockTrace> clocks;  // absent where the device does not tell
+  std::optional<ClockTrace> clocks;  // absent there too, and where the device does not tell
   std::string noise;                 // see noise_of()
   bool remeasured = false;           // the first samples were noisy and are gone; these are others
   std::exception_ptr error;          // what a launch or the observer threw, which ended the variant's timing
@@ -36,10 +36,11 @@ struct Timing {
 /// Times all `variants` in interleaved rounds, each round in a random order drawn from `seed`, so that a
 /// drift of clocks or temperature hits all alike. A variant leaves the rounds when its median's interval is
 /// narrow enough or its time is up. Launches take turns with the x of `input_sets`. Clocks are read between
-/// rounds. The variants whose times are noisy are then timed once more, together.
+/// rounds. The variants whose times are noisy are then timed once more, in rounds of their own.
 ///
-/// Result i belongs to variant i, its sample j to round j. Throws EnvironmentError, and what the device
-/// throws when it is lost.
+/// Result i belongs to variant i, its sample j to round j; that of a remeasured one to the later rounds. A
+/// GPU is warmed up before its first round and before those of the remeasured. Throws EnvironmentError, and
+/// what the device throws when it is lost.
 std::vector<Timing> time_variants(Device& device, std::span<PreparedVariant* const> variants,
                                   std::span<Inputs* const> input_sets, const TimingOptions& options,
                                   std::uint64_t seed, const TimingObserver& observer);

@@ -57,7 +57,7 @@ TEST_F(GpuTimingTest, CalibratesItsClock) {
 }
 
 TEST_F(GpuTimingTest, TellsItsClocksWhereThereIsNvml) {
-  const auto state = device().clock_state();
+  const auto state = device().clock_state({});
   if (!state) GTEST_SKIP() << "NVML cannot be loaded, or does not know the GPU";
   ASSERT_TRUE(state->sm_mhz);
   EXPECT_GT(*state->sm_mhz, 0);

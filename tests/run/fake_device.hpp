@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +19,7 @@ class FakeDevice : public Device {
   /// Of the launch that has just been made, after `lead_us` of lead.
   std::function<TimedLaunch(double lead_us)> clock = [](double) { return TimedLaunch{1.0, std::nullopt}; };
   std::function<std::optional<ClockState>()> clocks = [] { return std::optional<ClockState>(); };
+  bool gives_old_clocks = false;  // wherever it may
   std::function<MeasuredCeilings()> rates = [] { return MeasuredCeilings{}; };
   std::string gap_of_build;
   std::optional<std::int64_t> free;  // bytes; nothing: as many as the host has
@@ -29,7 +31,10 @@ class FakeDevice : public Device {
   }
   void launch_nothing() override { cpu_->launch_nothing(); }
   void copy(void* to, const void* from, std::size_t bytes) override { cpu_->copy(to, from, bytes); }
-  std::optional<ClockState> clock_state() override { return clocks(); }
+  std::optional<ClockState> clock_state(std::chrono::milliseconds oldest) override {
+    if (!last_clocks_ || !gives_old_clocks || oldest.count() == 0) last_clocks_ = clocks();
+    return last_clocks_;
+  }
   MeasuredCeilings measure_ceilings() override { return rates(); }
   std::string ceilings_gap_of_build() const override { return gap_of_build; }
 
@@ -65,6 +70,7 @@ class FakeDevice : public Device {
 
  private:
   std::unique_ptr<Device> cpu_ = make_cpu_device();
+  std::optional<ClockState> last_clocks_;
 };
 
 }  // namespace convmish

@@ -92,6 +92,41 @@ TEST_F(TimingTest, MeasuresOnceMoreWhenClocksMoved) {
   EXPECT_EQ(result.time_ms->samples, std::vector<double>(kSamples, 2.0)) << "those of the second pass alone";
 }
 
+TEST_F(TimingTest, DoesNotBeginASecondPassWithAReadingOfTheFirst) {
+  device_.gives_old_clocks = true;
+  device_.clocks = [this] {
+    ClockState state{.sm_mhz = 1980};
+    if (launches_["honest"] <= 1 + kSamples) state.limits = {ClockLimit::hw_thermal};
+    return state;
+  };
+  const CaseResult result = run_one(host_variant("honest"));
+  EXPECT_TRUE(result.remeasured);
+  EXPECT_THAT(result.noise, IsEmpty());
+}
+
+TEST_F(TimingTest, WarmsAGpuUpBeforeEachPass) {
+  device_.looks.kind = DeviceKind::cuda;
+  device_.clock = [](double) { return TimedLaunch{10.0, std::nullopt}; };
+  const auto gpu_variant = [](const char* name) {
+    Variant variant = host_variant(name);
+    variant.device = DeviceKind::cuda;
+    return variant;
+  };
+  const Variant one = gpu_variant("one"), other = gpu_variant("other");
+  run({&one, &other});
+  EXPECT_EQ(launches_["one"], 3 + kSamples) << "50 ms, of both together";
+  EXPECT_EQ(launches_["other"], 3 + kSamples);
+
+  device_.clocks = [] { return ClockState{.sm_mhz = 1980, .limits = {ClockLimit::hw_thermal}}; };
+  run_one(gpu_variant("noisy"));
+  EXPECT_EQ(launches_["noisy"], 2 * (5 + kSamples));
+
+  device_.clocks = [] { return std::nullopt; };
+  device_.clock = [](double) { return TimedLaunch{60.0, std::nullopt}; };
+  run_one(gpu_variant("long"));
+  EXPECT_EQ(launches_["long"], 1 + kSamples);
+}
+
 TEST_F(TimingTest, SaysThatItIsStillNoisy) {
   device_.clocks = [this] { return ClockState{.sm_mhz = launches_["honest"] % 2 ? 1980 : 1755}; };
   const CaseResult result = run_one(host_variant("honest"));
@@ -166,11 +201,13 @@ TEST_F(TimingTest, SaysThatALaunchHoldsTheHostUp) {
 }
 
 TEST_F(TimingTest, KeepsTheVerdictOfACaseThatCannotBeTimed) {
+  device_.clocks = [] { return ClockState{.sm_mhz = 1980}; };
   const Variant hungry = throws_when_timed(OutOfMemory(4096, 1024)), honest = host_variant("honest");
   const auto results = run({&hungry, &honest});
   EXPECT_EQ(results[0].verdict, Verdict::passed);
   EXPECT_THAT(results[0].reason, IsEmpty());
   EXPECT_FALSE(results[0].time_ms);
+  EXPECT_FALSE(results[0].clocks) << "those of no time";
   EXPECT_THAT(results[0].remarks, ElementsAre("not timed: needs 4096 bytes of device memory, 1024 are free"));
   ASSERT_TRUE(results[1].time_ms) << "the others go on";
   EXPECT_EQ(results[1].time_ms->samples.size(), static_cast<std::size_t>(kSamples));
