@@ -128,7 +128,7 @@ struct CaseResult {
   std::vector<FillResult> checks;  // empty when not checked
   std::vector<ToleranceResult> tolerances;
   std::optional<TimeSummary> time_ms;  // absent when not timed
-  std::optional<ClockTrace> clocks;    // absent where the device does not tell
+  std::optional<ClockTrace> clocks;    // absent when not timed, and where the device does not tell
   std::string noise;        // what makes the time uncertain: clocks that moved or were held down; else empty
   bool remeasured = false;  // the first timing was noisy: what is told is of a second
   std::optional<double> floor_ms, percent_of_floor;
