@@ -1,5 +1,7 @@
 #include "run/inputs.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -21,6 +23,18 @@ constexpr const char* name_of(Tensor tensor) {
 }
 
 }  // namespace
+
+std::optional<std::string> stray_write(Buffer& buffer, std::string_view name) {
+  switch (buffer.damage()) {
+    case Buffer::Damage::none:
+      return std::nullopt;
+    case Buffer::Damage::before:
+      return fmt::format("wrote before {}", name);
+    case Buffer::Damage::after:
+      break;
+  }
+  return fmt::format("wrote past {}", name);
+}
 
 Inputs::Inputs(Device& device, Fill fill, std::uint64_t seed, const Shape& shape)
     : device_(device), spec_(fill_spec(fill, seed, shape)) {}
@@ -92,8 +106,7 @@ void Inputs::write_x(std::int64_t index, float value) {
 std::optional<std::string> Inputs::damage() {
   for (Held& held : held_) {
     const std::string name = name_of(held.tensor);
-    if (const auto zone = held.buffer->damage(); zone != Buffer::Damage::none)
-      return "wrote " + std::string(zone == Buffer::Damage::before ? "before" : "past") + " " + name;
+    if (auto stray = stray_write(*held.buffer, name)) return stray;
     if (device_.checksum(held.buffer->data(), held.buffer->bytes()) != held.checksum)
       return "changed " + name;
   }

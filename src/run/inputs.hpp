@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "check/fill.hpp"
@@ -17,6 +18,9 @@ struct ChangedElement {
   std::int64_t index = 0;
   float value = 0;
 };
+
+/// "wrote before NAME" or "wrote past NAME"; nothing where both of the buffer's guard zones are as they were.
+std::optional<std::string> stray_write(Buffer& buffer, std::string_view name);
 
 class Inputs {
  public:

@@ -5,22 +5,6 @@
 #include "core/error.hpp"
 
 namespace convmish {
-namespace {
-
-std::optional<std::string> damage_of(Buffer& buffer, const char* name) {
-  switch (buffer.damage()) {
-    case Buffer::Damage::none:
-      return std::nullopt;
-    case Buffer::Damage::before:
-      return std::string("wrote before ") + name;
-    case Buffer::Damage::after:
-      break;
-  }
-  return std::string("wrote past ") + name;
-}
-
-}  // namespace
-
 SharedOutput::SharedOutput(Device& device, const Shape& shape)
     : device_(device), y_(device.allocate(sizeof(float) * static_cast<std::size_t>(shape.y_elements()))) {}
 
@@ -40,8 +24,8 @@ void SharedOutput::poison(std::uint32_t word) {
 }
 
 std::optional<std::string> SharedOutput::damage() {
-  if (auto damage = damage_of(*y_, "y")) return damage;
-  return workspace_ ? damage_of(*workspace_, "the workspace") : std::nullopt;
+  if (auto damage = stray_write(*y_, "y")) return damage;
+  return workspace_ ? stray_write(*workspace_, "the workspace") : std::nullopt;
 }
 
 void SharedOutput::restore() {
@@ -87,13 +71,21 @@ void PreparedVariant::launch(const float* x) {
 
 std::optional<std::string> PreparedVariant::damage() {
   for (const auto& buffer : memory_)
-    if (auto damage = damage_of(*buffer, "memory of its plan")) return damage;
+    if (auto damage = stray_write(*buffer, "memory of its plan")) return damage;
   return std::nullopt;
 }
 
 void* PreparedVariant::allocate(std::size_t bytes) {
   memory_.push_back(device_.allocate(bytes));
   return memory_.back()->data();
+}
+
+std::optional<std::string> damage_of(std::span<Inputs* const> inputs, SharedOutput& output,
+                                     PreparedVariant& prepared) {
+  for (Inputs* const set : inputs)
+    if (auto damage = set->damage()) return damage;
+  if (auto damage = output.damage()) return damage;
+  return prepared.damage();
 }
 
 }  // namespace convmish

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,5 +67,9 @@ class PreparedVariant final : public PlanMemory {
   Plan plan_;
   double prepare_ms_ = 0;
 };
+
+/// What a variant has done to its inputs or output, or beside them; nothing if all is as it was.
+std::optional<std::string> damage_of(std::span<Inputs* const> inputs, SharedOutput& output,
+                                     PreparedVariant& prepared);
 
 }  // namespace convmish

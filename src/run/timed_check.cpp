@@ -44,7 +44,7 @@ FillResult TimedCheck::admit(PreparedVariant& variant, SharedOutput& output) {
     device_.synchronize();
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
     entry.launch_ms = taken.count();
-    if (const auto found = damage(entry)) {
+    if (const auto found = damage_of(inputs_, *entry.output, *entry.variant)) {
       restore(output);
       check.verdict = Verdict::failed;
       check.reason = reason::wrote_outside;
@@ -85,7 +85,7 @@ std::optional<std::string> TimedCheck::look(Entry& entry, std::size_t input_set)
 }
 
 std::optional<std::string> TimedCheck::own_damage(Entry& entry, std::size_t input_set) {
-  const auto found = damage(entry);
+  const auto found = damage_of(inputs_, *entry.output, *entry.variant);
   if (!found) return std::nullopt;
   const std::string told = fmt::format("timed launch {}: {}", entry.launches, *found);
   // After the first, every launch is looked at: this one did it.
@@ -93,7 +93,7 @@ std::optional<std::string> TimedCheck::own_damage(Entry& entry, std::size_t inpu
   restore();
   if (!own) {  // or does it again, alone
     entry.variant->launch(inputs_[input_set]->x(entry.variant->variant().layout));
-    own = damage(entry).has_value();
+    own = damage_of(inputs_, *entry.output, *entry.variant).has_value();
     if (own) restore();
   }
   entry.damages = own;
@@ -132,7 +132,7 @@ std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
   const float* const x = changed.x(entry.variant->variant().layout);
   entry.output->poison(kPlausible);  // what the variant before has left is right
   device_.time_ms([&] { entry.variant->launch(x); }, Cache::hot);
-  if (const auto found = damage(entry)) {
+  if (const auto found = damage_of(inputs_, *entry.output, *entry.variant)) {
     restore();
     return "after the timed launches: " + *found;
   }
@@ -155,13 +155,6 @@ void TimedCheck::restore() {
 void TimedCheck::restore(SharedOutput& output) {
   for (Inputs* const inputs : inputs_) inputs->restore();
   output.restore();
-}
-
-std::optional<std::string> TimedCheck::damage(const Entry& entry) {
-  for (Inputs* const inputs : inputs_)
-    if (auto found = inputs->damage()) return found;
-  if (auto found = entry.output->damage()) return found;
-  return entry.variant->damage();
 }
 
 }  // namespace convmish

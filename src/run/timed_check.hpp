@@ -60,7 +60,6 @@ class TimedCheck {
 
   std::optional<std::string> look(Entry& entry, std::size_t input_set);
   std::optional<std::string> watch(Entry& entry, std::size_t input_set);
-  std::optional<std::string> damage(const Entry& entry);
   void restore(SharedOutput& output);
   std::optional<std::string> own_damage(Entry& entry, std::size_t input_set);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -69,12 +70,6 @@ bool changes(Device& device, SharedOutput& output, std::uint64_t bits, std::chro
     std::this_thread::sleep_for(1ms);
   }
   return true;
-}
-
-std::optional<std::string> damage_of(Inputs& inputs, SharedOutput& output, PreparedVariant& prepared) {
-  if (auto damage = inputs.damage()) return damage;
-  if (auto damage = output.damage()) return damage;
-  return prepared.damage();
 }
 
 }  // namespace
@@ -155,6 +150,7 @@ FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, Sha
             .reason = std::string(reason::not_applicable),
             .detail = "a transform spreads NaN and infinities over its whole tile"};
 
+  const std::array every_input{&inputs};
   const float* const x = inputs.x(prepared.variant().layout);
   output.poison(kPoison);
   const auto start = std::chrono::steady_clock::now();
@@ -163,7 +159,7 @@ FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, Sha
   const double launch_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   // Before the comparison, whose reference a changed input would change too.
-  std::optional<std::string> damage = damage_of(inputs, output, prepared);
+  std::optional<std::string> damage = damage_of(every_input, output, prepared);
   const std::uint64_t first_bits = device.checksum(output.y(), output.y_bytes());
   FillResult result = judge_output(device, prepared, inputs, inputs, output, samples);
   const bool nothing_yet = result.error.nan_outputs == result.error.compared;
@@ -182,7 +178,7 @@ FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, Sha
   // These explain whatever else was found.
   if (const auto found = disorder(changed_later ? Device::Ordering::outside_stream : ordering))
     overrule(result, reason::unordered_work, *found);
-  if (!damage) damage = damage_of(inputs, output, prepared);
+  if (!damage) damage = damage_of(every_input, output, prepared);
   if (damage) overrule(result, reason::wrote_outside, *damage);
   return result;
 }
