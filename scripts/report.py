@@ -5,6 +5,7 @@ The page needs no network. Exit codes: 0 made, 3 a report or an output path is w
 """
 
 import argparse
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from report_page.files import make_folder, replacing
-from report_page.model import InputError, read_all
+from report_page.input_error import InputError
 
 VENV = Path(__file__).resolve().parent.parent / ".deps" / "venv"  # where setup.sh installs requirements.txt
 
@@ -33,24 +34,23 @@ def arguments_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
     return arguments
 
 
-def page_module() -> ModuleType:
-    """What needs packages. Where this interpreter lacks them, the one that setup.sh has made takes over."""
+def needing_packages(name: str) -> ModuleType:
+    """A module of report_page. Where this interpreter lacks packages, the one that setup.sh has made takes over."""
     try:
-        from report_page import page
+        return importlib.import_module(f"report_page.{name}")
     except ModuleNotFoundError as missing:
         python = VENV / "bin" / "python"
         if Path(sys.prefix) != VENV and python.exists():
             os.execv(python, [str(python), *sys.argv])
         print(f"report.py: needs the Python package {missing.name}; ./scripts/setup.sh installs it", file=sys.stderr)
         sys.exit(4)
-    return page
 
 
 def main() -> int:
     arguments = arguments_of(Parser(prog="report.py", description=__doc__.splitlines()[0]))
     try:
-        sources = read_all(arguments.report)
-        page = page_module()
+        sources = needing_packages("model").read_all(arguments.report)
+        page = needing_packages("page")
         if arguments.output:
             with replacing(arguments.output) as file:
                 file.write(page.html(sources))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from .model import InputError
+from .input_error import InputError
 
 
 @contextmanager

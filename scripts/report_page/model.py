@@ -1,20 +1,16 @@
 """Reports, read and told apart."""
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import report_file
 from .ceilings import Rate, implied_rates, told_rates
+from .input_error import InputError
+from .problem import shape_text
 from .rows import Row, case_name, failure_row, timed_row
 
-TOOL = "convmish-bench"
-SCHEMA_MAJOR = "1"
 NOT_RIGHT = ("failed", "mistrusted", "crashed", "timed_out")
-
-
-class InputError(Exception):
-    """One line for the user: what is wrong, and where."""
 
 
 @dataclass
@@ -45,42 +41,43 @@ def read_all(paths: list[Path]) -> list[Source]:
 
 
 def read(path: Path) -> Source:
+    report = report_file.read(path)
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested beyond reason
-        raise InputError(f"{path}: not JSON: {error}") from error
-    place = ""  # JSON pointer
-    try:
-        if report["tool"]["name"] != TOOL:
-            raise InputError(f"{path}: /tool/name is {report['tool']['name']!r}; want a report of {TOOL}")
-        if report["schema_version"].split(".")[0] != SCHEMA_MAJOR:
-            raise InputError(
-                f"{path}: /schema_version is {report['schema_version']!r}; this script reads {SCHEMA_MAJOR}.x"
-            )
-        environment = report["environment"]
-        source = Source(
-            path,
-            device=environment["device"]["name"] or environment["device"]["kind"],
-            revision=report["tool"]["git_revision"],
-            facts=facts(environment, path),
-            verdicts=Counter(),
-            timed=[],
-            failures=[],
-            untold=[],
-            rates=[],
-        )
-        for index, case in enumerate(report["cases"]):
-            place = f" /cases/{index}:"
+        return source_of(report, path)
+    except OverflowError as error:
+        raise InputError(f"{path}: a number in it is too large to compute with; want each below 1e60") from error
+
+
+def source_of(report: dict, path: Path) -> Source:
+    environment = report["environment"]
+    source = Source(
+        path,
+        device=environment["device"]["name"] or environment["device"]["kind"],
+        revision=report["tool"]["git_revision"],
+        facts=facts(environment, path),
+        verdicts=Counter(),
+        timed=[],
+        failures=[],
+        untold=[],
+        rates=[],
+    )
+    places: dict[tuple, int] = {}
+    for index, case in enumerate(report["cases"]):
+        first = places.setdefault(identity(case), index)
+        if first != index:
+            raise InputError(f"{path}: /cases/{index}: the same case as /cases/{first}; want each case once")
+        try:
             add(source, case)
-        place = " /ceilings:"
-        ceilings = report.get("ceilings")  # since schema 1.2
-        source.rates = told_rates(ceilings) if ceilings else implied_rates(source.timed)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        what = f"no key {error}" if isinstance(error, KeyError) else error
-        raise InputError(f"{path}:{place} not what {TOOL} --json writes: {what}") from error
+        except ValueError as error:
+            raise InputError(f"{path}: /cases/{index}: {error}") from error
+    ceilings = report.get("ceilings")  # since schema 1.2
+    source.rates = told_rates(ceilings) if ceilings else implied_rates(source.timed)
     return source
+
+
+def identity(case: dict) -> tuple:
+    """What tells a case from the others of its report, as for `convmish-bench compare`."""
+    return (*(case[key] for key in ("variant", "math_class", "layout", "device")), shape_text(case["shape"]))
 
 
 def facts(environment: dict, path: Path) -> list[tuple[str, str]]:

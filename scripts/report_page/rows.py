@@ -20,20 +20,20 @@ def finite(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
-def positive(value: Any) -> float:
-    """A number that a report must have, and that a log axis can show."""
-    if not isinstance(value, (int, float)) or not 0 < value < math.inf:
-        raise ValueError(f"{value!r} is not a finite number > 0")
+def positive(value: float) -> float:
+    """A time that a log axis can show."""
+    if value <= 0:
+        raise ValueError(f"a time of {value} ms; want more than 0")
     return float(value)
 
 
 def timed_row(case: dict) -> Row:
     """One case as the figures use it. Milliseconds, TFLOP/s (1e12) and GB/s (1e9)."""
-    shape = {letter: int(positive(case["shape"][letter])) for letter in "nchwk"}
+    shape = {letter: int(case["shape"][letter]) for letter in "nchwk"}
     time = case["time_ms"]
     median, p5, p95 = (positive(time[figure]) for figure in ("median", "p5", "p95"))
     low, high = map(positive, time["ci95"]) if time["ci95"] else (None, None)
-    work = positive(flops(shape))
+    work = float(flops(shape))
     return {
         "name": case_name(case),
         "variant": case["variant"],
@@ -98,7 +98,9 @@ def clock_readings(case: dict) -> list[Row]:
     trace = case["clocks"]["trace"]
     starts = [before + 0.5 for before in trace["before_sample"]]
     ends = [*starts[1:], len(case["time_ms"]["samples"]) + 0.5]
-    columns = (trace[name] for name in ("sm_mhz", "power_w", "temperature_c", "limits"))
+    columns = [trace[name] for name in ("sm_mhz", "power_w", "temperature_c", "limits")]
+    if any(len(column) != len(starts) for column in columns):
+        raise ValueError("the columns of clocks/trace differ in length; want one element for each reading")
     return [
         {
             "from": start,
@@ -106,7 +108,7 @@ def clock_readings(case: dict) -> list[Row]:
             "mhz": mhz,
             "watts": power,
             "celsius": temperature,
-            "limits": ", ".join(limits or []),
+            "limits": ", ".join(limits),
         }
         for start, end, mhz, power, temperature, limits in zip(starts, ends, *columns, strict=True)
         if start < end

@@ -5,7 +5,9 @@ Exit code 77: skipped, for want of a Python package or of Chromium.
 """
 
 import copy
+import functools
 import json
+import operator
 import subprocess
 import sys
 import tempfile
@@ -49,17 +51,22 @@ def with_clocks(report: dict) -> dict:
     rates = {"dram_bytes_per_s": 4.1e12, "ffma_flops_per_s": 60e12, "special_functions_per_s": 4e12}
     unknown = dict.fromkeys(("tensor_tf32_flops_per_s", "tensor_fp16_flops_per_s"))
     report["schema_version"] = "1.2"
+    report["plan"]["timing"]["cache"] = None
     report["ceilings"] = {key: {"measured": rate, "data_sheet": None} for key, rate in (rates | unknown).items()}
     report["ceilings"]["tensor_fp16_flops_per_s"]["data_sheet"] = 989e12
+    report["ceilings"] |= {"gap": None, "measured_at": None}
     trace = {
         "before_sample": [0, 3, 5],
         "sm_mhz": [1980, 1820, None],
         "power_w": [300.5, 640, None],
         "temperature_c": [40, 45, None],
-        "limits": [[], ["sw_power_cap"], None],
+        "limits": [[], ["sw_power_cap"], []],
     }
+    clocks = {"sm_mhz": [1820, 1980], "power_w": [300.5, 640], "temperature_c": [40, 45], "limits": ["sw_power_cap"]}
+    clocks["trace"] = trace
     for case in report["cases"]:
-        case |= {"clocks": {"trace": trace}, "noisy": False, "noise": None, "remeasured": False, "remarks": []}
+        case |= {"clocks": clocks, "noisy": False, "noise": None, "remeasured": False, "remarks": []}
+        case["time_ms"] |= {"cache": "cold", "host_gaps": 0}
     report["cases"][0] |= {"time_ms": None, "remarks": ["no memory for it"]}
     fastest = min(report["cases"][1:], key=lambda case: case["time_ms"]["median"])
     fastest |= {"noisy": True, "noise": "the SM clock moved by 8 %"}
@@ -105,28 +112,68 @@ class BadInput(InFolder):
         self.assert_report_refused(r"not JSON: .* line 2 column 1", '{"cases": [],\n')
 
     def test_other_json(self) -> None:
-        self.assert_report_refused("not what convmish-bench --json writes: no key 'tool'", {})
-        self.assert_report_refused("not what convmish-bench --json writes: ", [1])
+        self.assert_report_refused('an object; want it with the key "schema_version"', {})
+        self.assert_report_refused('an array of 1; want a value of type "object"', [1])
+        self.assert_report_refused("not JSON: NaN is no number of JSON", '{"cases": NaN}')
+        self.assert_report_refused("not a report of convmish-bench: .*surrogate", {"tool": "\ud800"})
 
     def test_report_of_another_tool(self) -> None:
         self.assert_report_refused(
-            r"/tool/name is 'other'; want a report of convmish-bench", {"tool": {"name": "other"}}
+            '/tool/name: "other"; want "convmish-bench"', {"tool": {"name": "other"}, "schema_version": "7"}
         )
 
     def test_other_schema(self) -> None:
-        self.assert_report_refused(
-            r"/schema_version is '2\.0'; this script reads 1\.x", read(sample("gpu")) | {"schema_version": "2.0"}
-        )
+        known = 'want one of "1.1", "1.2"'
+        for version in ("2.0", "1", "1.x", 1.2):
+            with self.subTest(version):
+                # A key of another version is the lesser news.
+                report = read(sample("small")) | {"schema_version": version, "new": 1}
+                self.assert_report_refused(f"/schema_version: {json.dumps(version)}; {known}", report)
+
+    def test_key_that_the_schema_does_not_have(self) -> None:
+        self.assert_report_refused('an object; want it without the key "new"', read(sample("small")) | {"new": 1})
+
+    def test_value_that_the_schema_refuses(self) -> None:
+        for pointer, value, line in (
+            ("/environment", None, 'null; want a value of type "object"'),
+            ("/environment/driver", ["12"], 'an array of 1; want a value of type "null", "string"'),
+            ("/cases", {}, 'an object; want a value of type "array"'),
+            ("/cases/0/verdict", "superb", '"superb"; want one of "passed", "failed", "mistrusted", .*'),
+            ("/cases/0/variant", None, 'null; want a value of type "string"'),
+            ("/cases/0/shape/h", 2, "2; want a number >= 3"),
+            ("/cases/0/time_ms/samples", [], "an array of 0; want an array of at least 1"),
+            ("/cases/0/checks/0/error/max_abs", "x" * 999, '"x{59}...; want a value of type "number" or one of "nan", '),
+        ):
+            with self.subTest(pointer):
+                report = read(sample("gpu"))
+                *way, key = (int(step) if step.isdigit() else step for step in pointer.split("/")[1:])
+                functools.reduce(operator.getitem, way, report)[key] = value
+                self.assert_report_refused(f"{pointer}: {line}", report)
 
     def test_case_that_lacks_a_key(self) -> None:
         report = read(sample("gpu"))
         del report["cases"][2]["shape"]
-        self.assert_report_refused("/cases/2: not what .* writes: no key 'shape'", report)
+        self.assert_report_refused('/cases/2: an object; want it with the key "shape"', report)
 
-    def test_time_that_is_none(self) -> None:
+    def test_same_case_twice(self) -> None:
+        report = read(sample("gpu"))
+        report["cases"].append(report["cases"][1])
+        self.assert_report_refused("/cases/14: the same case as /cases/1; want each case once", report)
+
+    def test_time_that_no_log_axis_can_show(self) -> None:
         report = read(sample("gpu"))
         report["cases"][0]["time_ms"]["median"] = 0
-        self.assert_report_refused("/cases/0: not what .* writes: 0 is not a finite number > 0", report)
+        self.assert_report_refused("/cases/0: a time of 0 ms; want more than 0", report)
+
+    def test_number_beyond_floats(self) -> None:
+        report = read(sample("gpu"))
+        report["cases"][0]["shape"]["n"] = 10**400
+        self.assert_report_refused("a number in it is too large to compute with", report)
+
+    def test_clocks_with_a_reading_missing(self) -> None:
+        report = read(sample("gpu"))
+        next(case for case in report["cases"] if case["clocks"])["clocks"]["trace"]["sm_mhz"].pop()
+        self.assert_report_refused("/cases/7: the columns of clocks/trace differ in length", report)
 
     def test_same_report_twice(self) -> None:
         self.assert_refused("given twice", sample("gpu"), sample("gpu"), "-o", self.folder / "a.html")
@@ -270,6 +317,12 @@ class Page(InBrowser):
         self.assertIn("noisy: the SM clock moved by 8 %", told)
         self.assertIn("waited for the host in 2 launches", told)
         self.assertIn("no memory for it: naive fp32", self.text("#untold"))
+
+    def test_later_minor_version(self) -> None:
+        report = read(sample("gpu")) | {"schema_version": "1.10", "new": {"key": 1}}
+        report["cases"][0]["new"] = report["cases"][0]["time_ms"]["new"] = 1
+        self.open(self.page_of(self.write("later.json", report)))
+        self.assertIn("9 passed", self.text(".verdicts"))
 
     def test_nothing_timed(self) -> None:
         self.open(self.page_of(sample("untimed")))
