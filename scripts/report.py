@@ -24,10 +24,16 @@ class Parser(argparse.ArgumentParser):
         sys.exit(3)
 
 
+def path(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("want a path, not an empty text")
+    return Path(text)
+
+
 def arguments_of(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    parser.add_argument("report", type=Path, nargs="+", help="what convmish-bench --json wrote")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="the page, one HTML file")
-    parser.add_argument("--svg", type=Path, metavar="DIR", help="a folder for each figure as an SVG file")
+    parser.add_argument("report", type=path, nargs="+", help="what convmish-bench --json wrote")
+    parser.add_argument("-o", "--output", type=path, metavar="FILE", help="the page, one HTML file")
+    parser.add_argument("--svg", type=path, metavar="DIR", help="a folder for each figure as an SVG file")
     arguments = parser.parse_args()
     if not arguments.output and not arguments.svg:
         parser.error("nothing to make: give -o FILE, --svg DIR or both")
@@ -52,12 +58,12 @@ def main() -> int:
         sources = needing_packages("model").read_all(arguments.report)
         page = needing_packages("page")
         if arguments.output:
-            with replacing(arguments.output) as file:
+            with replacing(arguments.output, arguments.report) as file:
                 file.write(page.html(sources))
         if arguments.svg:
             make_folder(arguments.svg)
             for name, figure in page.svgs(sources).items():
-                with replacing(arguments.svg / f"{name}.svg") as file:
+                with replacing(arguments.svg / f"{name}.svg", arguments.report) as file:
                     file.write(figure)
     except InputError as error:
         print(f"report.py: {error}", file=sys.stderr)

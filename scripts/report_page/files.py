@@ -10,13 +10,19 @@ from .input_error import InputError
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
-    """A file to write to, which takes the place of `path` at the end; refused at once where it could not."""
-    if path.exists() and not path.is_file():
-        raise InputError(f"cannot write {path}: it is not a file")
-    target = path.resolve()  # behind any symbolic link
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+def replacing(path: Path, inputs: list[Path]) -> Iterator[TextIO]:
+    """A file to write to, which takes the place of `path` at the end; refused at once where it could not.
+
+    Nor does it take the place of one of `inputs`, by whatever name.
+    """
     try:
+        if path.exists():
+            if not path.is_file():
+                raise InputError(f"cannot write {path}: it is not a file")
+            if any(path.samefile(file) for file in inputs):
+                raise InputError(f"cannot write {path}: it is a report to read; name another file")
+        target = behind_links(path)
+        temporary = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             with temporary.open("w", encoding="utf-8", errors="replace") as file:
                 yield file
@@ -25,6 +31,13 @@ def replacing(path: Path) -> Iterator[TextIO]:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from error
+
+
+def behind_links(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # of Python before 3.13
+        raise InputError(f"cannot write {path}: a loop of symbolic links") from error
 
 
 def make_folder(path: Path) -> None:

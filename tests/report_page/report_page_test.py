@@ -186,9 +186,20 @@ class BadInput(InFolder):
         file = self.write("file", "")
         self.assert_refused("cannot make the folder .*file: File exists", sample("small"), "--svg", file)
 
+    def test_output_that_is_a_report(self) -> None:
+        report = self.write("report.json", read(sample("small")))
+        link = self.folder / "link.json"
+        link.symlink_to(report)
+        (self.folder / "figures").mkdir()
+        for output in (report, link, self.folder / "figures" / ".." / "report.json"):
+            self.assert_refused("it is a report to read; name another file", report, "-o", output)
+        self.assertEqual(read(report), read(sample("small")))
+
     def test_command_line(self) -> None:
         self.assert_refused("nothing to make: give -o FILE, --svg DIR or both", sample("gpu"))
         self.assert_refused("required: report", "-o", self.folder / "a.html")
+        for option in ("-o", "--svg"):
+            self.assert_refused(f"{option}.*: want a path, not an empty text", sample("gpu"), option, "")
 
 
 class Svg(InFolder):
