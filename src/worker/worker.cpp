@@ -175,9 +175,9 @@ struct Worker::Impl {
       if (const std::uint64_t now = shared->sequence; now != seen) {
         seen = now;
         since = std::chrono::steady_clock::now();
-        if (const Variant* variant = shared->variant; variant && observer.step)
-          observer.step(*variant, shared->step.load());
       }
+      if (const Variant* variant = shared->variant; variant && observer.step)
+        observer.step(*variant, shared->step.load());
       if (std::chrono::steady_clock::now() - since < limit) continue;
       ::kill(child, SIGKILL);
       reap();

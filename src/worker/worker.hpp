@@ -56,7 +56,8 @@ class Worker {
 
   const DeviceReport& device() const;
 
-  /// run_shape() in the child, over the variants that the options select on its device. Throws WorkerDied.
+  /// run_shape() in the child, over the variants that the options select on its device. The observer is told
+  /// the step under way some times a second, however long it takes. Throws WorkerDied.
   std::vector<CaseResult> run(const Shape& shape, const std::vector<const Variant*>& variants,
                               const RunObserver& observer);
 
