@@ -55,9 +55,41 @@ bool any_in(const BaselineGate& gate, const std::vector<const Variant*>& variant
   });
 }
 
+/// The report of a run that goes on, and its files, which are at most a second or so behind.
+class GrowingReport {
+ public:
+  GrowingReport(ReportFiles& files, Report& report) : files_(files), report_(report) {}
+
+  /// The results of the shape under way as they stand, in place of what was known of them.
+  void adopt(const std::vector<CaseResult>& results) {
+    report_.cases.resize(finished_);
+    report_.cases.insert(report_.cases.end(), results.begin(), results.end());
+    is_written_ = false;
+  }
+  void end_shape() { finished_ = report_.cases.size(); }
+  /// Writes what is not written yet, unless that would be too often: then the next call does.
+  void catch_up() {
+    if (!is_written_) is_written_ = files_.update(report_);
+  }
+
+ private:
+  ReportFiles& files_;
+  Report& report_;
+  std::size_t finished_ = 0;  // cases of the shapes before the one under way
+  bool is_written_ = false;
+};
+
+/// Where the run has failed already: that is what is to be told, not that a file cannot be written either.
+void finish_all_the_same(ReportFiles& files, const Report& report) {
+  try {
+    files.finish(report);
+  } catch (const InputError&) {  // what was last written stands
+  }
+}
+
 }  // namespace
 
-ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
+ExitCode command_run(const CommandLine& line, const DeviceFactories& devices, const Registry& registry) {
   ReportFiles files(line.report);
   std::FILE* const out = files.text_stream();
   std::optional<BaselineGate> gate;
@@ -73,7 +105,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
   add_device(report.environment, supervisor.device().environment);
   if (gate) gate->refuse_other_device(kThisRun, device);
   report.ceilings = supervisor.device().ceilings;
-  const auto variants = select_variants(Registry::instance(), device.kind, options.run.variants);
+  const auto variants = select_variants(registry, device.kind, options.run.variants);
   std::string shape_reason = "asked for";
   if (options.run.shapes.empty()) {
     const DefaultShape chosen = default_shape(supervisor.device());
@@ -92,32 +124,32 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices) {
     if (const std::string table = ceilings_table(*report.ceilings, style); !table.empty())
       fmt::print(out, "\n{}", table);
 
-  files.update(report);  // from here on a killed run leaves a report of what was done
+  GrowingReport growing(files, report);
+  growing.catch_up();  // from here on a killed run leaves a report of what was done
   ProgressLine progress(options.run, variants);
+  const RunObserver observer{.step =
+                                 [&](const Variant& variant, const Step& step) {
+                                   progress.show(variant, step);
+                                   growing.catch_up();
+                                 },
+                             .so_far =
+                                 [&](const std::vector<CaseResult>& results) {
+                                   growing.adopt(results);
+                                   growing.catch_up();
+                                 }};
   try {
     for (const Shape& shape : options.run.shapes) {
       progress.begin_shape();
-      std::optional<Report> unsaved;
-      const RunObserver observer{.step =
-                                     [&](const Variant& variant, const Step& step) {
-                                       progress.show(variant, step);
-                                       if (unsaved && files.update(*unsaved)) unsaved.reset();
-                                     },
-                                 .so_far =
-                                     [&](const std::vector<CaseResult>& results) {
-                                       unsaved = report;
-                                       unsaved->cases.insert(unsaved->cases.end(), results.begin(),
-                                                             results.end());
-                                     }};
       const auto results = supervisor.run(shape, variants, observer);
       progress.end_shape();
+      growing.adopt(results);
+      growing.end_shape();
       fmt::print(out, "\n{}", shape_table(results, device, options.baseline, style));
       std::fflush(out);
-      report.cases.insert(report.cases.end(), results.begin(), results.end());
-      files.update(report);
+      growing.catch_up();
     }
   } catch (...) {  // the device is gone, say: what was found before is not
-    files.finish(report);
+    finish_all_the_same(files, report);
     throw;
   }
   files.finish(report);

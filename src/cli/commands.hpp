@@ -21,7 +21,9 @@ struct DeviceFactories {
   std::function<std::unique_ptr<Device>(int index)> cuda;
 };
 
-ExitCode command_run(const CommandLine& line, const DeviceFactories& devices);
+/// Throws what ended the run, after the report of what was found before it.
+ExitCode command_run(const CommandLine& line, const DeviceFactories& devices,
+                     const Registry& registry = Registry::instance());
 
 /// Runs every mutant and every honest variant of the device. ExitCode::wrong if a mutant survives or an
 /// honest variant is rejected.

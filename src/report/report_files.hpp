@@ -17,15 +17,15 @@ struct ReportPaths {
   std::filesystem::path json, csv, junit;
 };
 
-/// Whole at any time and at most a moment behind: a killed run leaves what was done. What cannot be replaced,
-/// a pipe or standard output, is written to once, at the end.
+/// Whole at any time: a killed run leaves what was done, up to the last update() that wrote. What cannot be
+/// replaced, a pipe or standard output, is written to once, at the end.
 class ReportFiles {
  public:
   /// Throws InputError where one cannot be written, or two are the same; changes nothing yet.
   explicit ReportFiles(const ReportPaths& paths);
 
-  /// Writes what can be replaced, unless it has just been written: a long sweep's report is long. Whether it
-  /// did.
+  /// Writes what can be replaced, unless that was done within the last second: a long sweep's report is long.
+  /// Whether it did: a caller that is told `false` comes again with it.
   bool update(const Report& report);
   /// Writes all. Once: nothing may follow in a pipe.
   void finish(const Report& report);
