@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/open_device.hpp"
 #include "cli/selftest_verdict.hpp"
+#include "core/device_text.hpp"
 #include "core/registry.hpp"
 #include "core/shape_text.hpp"
 #include "report/environment.hpp"
@@ -75,7 +76,7 @@ ExitCode command_selftest(const CommandLine& line, const DeviceFactories& device
   ReportFiles files(line.report);
   std::FILE* const out = files.text_stream();
   const auto start = std::chrono::steady_clock::now();
-  const RunnerOptions options = selftest_options(line.run);
+  RunnerOptions options = selftest_options(line.run);
   Report report;
   report.environment = host_environment(line.arguments);
   const auto open = device_opener(line, devices, report.environment);
@@ -89,15 +90,15 @@ ExitCode command_selftest(const CommandLine& line, const DeviceFactories& device
                                        mutants.empty() ? "mutants" : "variants", to_string(device.kind)));
 
   add_device(report.environment, opened.environment);
-  report.ceilings = opened.ceilings;
+  report.ceilings = options.ceilings = opened.ceilings;  // the next worker need not measure anew
   report.plan = {options.run, opened.reason, "fixed: ragged in every dimension", ""};
   fmt::print(out, "device {} ({})\nshape  {}\n", device.name, opened.reason, to_string(kShape));
 
   // Alone, so that none can help or hurt another.
   const auto run_alone = [&](const Variant& variant) {
     CaseResult result = supervisor->run(kShape, {&variant}, {}).front();
-    result.repeat = fmt::format("convmish-bench selftest --device {} --seed {}", to_string(device.kind),
-                                options.run.seed);
+    result.repeat =
+        fmt::format("convmish-bench selftest --device {} --seed {}", to_string(device), options.run.seed);
     print_row(out, to_row(result));
     report.cases.push_back(result);
     return result;

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "core/device_text.hpp"
 #include "core/shape_text.hpp"
 #include "core/statistics.hpp"
 #include "report/number_text.hpp"
@@ -162,12 +163,11 @@ std::vector<RowStyle> row_styles(const Rows& rows) {
 std::string header(std::span<const CaseResult> cases, const DeviceInfo& device, std::string_view baseline,
                    int width) {
   const Shape& shape = cases.front().shape;
-  const std::string where =
-      device.kind == DeviceKind::cuda ? fmt::format("cuda:{}", device.index) : std::string("cpu");
-  std::string out = folded(
-      {fmt::format("{} ({})", device.name, where), to_string(shape), scaled(shape.flops(), "FLOP"),
-       scaled(shape.least_bytes(), "B") + " least traffic", fmt::format("{} outputs", shape.y_elements())},
-      kGap, width, 2);
+  std::string out =
+      folded({fmt::format("{} ({})", device.name, to_string(device)), to_string(shape),
+              scaled(shape.flops(), "FLOP"), scaled(shape.least_bytes(), "B") + " least traffic",
+              fmt::format("{} outputs", shape.y_elements())},
+             kGap, width, 2);
 
   // The cases of a shape share their fills and seed, unless they come from several runs: then each fill once.
   std::vector<std::string> fills;

@@ -3,45 +3,56 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <utility>
 
 #include "cli/commands.hpp"
+#include "report/json.hpp"
+#include "tests/report/scratch_folder.hpp"
 #include "tests/run/fake_device.hpp"
 #include "tests/run/host_variants.hpp"
 
 namespace convmish {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 void do_nothing(const Problem&, const LaunchArgs&) {}
+
+std::unique_ptr<FakeDevice> fake_gpu(int index) {
+  auto device = std::make_unique<FakeDevice>();
+  device->looks.kind = DeviceKind::cuda;
+  device->looks.index = index;
+  return device;
+}
 
 struct Outcome {
   ExitCode code;
   std::string text;
 };
 
-class Selftest : public testing::Test {
+class Selftest : public ::testing::Test {
  protected:
-  void add(std::string name, Group group, HostLaunch launch) {
+  void add(std::string name, Group group, HostLaunch launch, DeviceKind device = DeviceKind::cpu) {
     Variant variant = host_variant(std::move(name), std::move(launch));
+    variant.device = device;
     variant.group = group;
     registry_.add(std::move(variant));
   }
 
   Outcome run(std::function<std::unique_ptr<Device>()> make_device = make_cpu_device) {
-    CommandLine line;
-    line.verb = Verb::selftest;
-    line.device = {DeviceChoice::Kind::cpu};
-    testing::internal::CaptureStdout();
-    const ExitCode code = command_selftest(line, {.cpu = std::move(make_device), .cuda = {}}, registry_);
-    return {code, testing::internal::GetCapturedStdout()};
+    ::testing::internal::CaptureStdout();
+    const ExitCode code =
+        command_selftest(line_, {.cpu = make_device, .cuda = [&](int) { return make_device(); }}, registry_);
+    return {code, ::testing::internal::GetCapturedStdout()};
   }
 
   Registry registry_;
+  CommandLine line_{.verb = Verb::selftest, .device = {DeviceChoice::Kind::cpu}};
 };
 
 TEST_F(Selftest, IsSatisfiedWhenMutantsAreCaughtAndHonestVariantsPass) {
@@ -89,10 +100,38 @@ TEST_F(Selftest, NamesAnHonestVariantThatIsRejected) {
   EXPECT_THAT(outcome.text, HasSubstr("rejected: not_so_honest:fp32\n"));
 }
 
+TEST_F(Selftest, RepeatsACaseOnTheGpuThatItWasFoundOn) {
+  add("lazy", Group::mutant, do_nothing, DeviceKind::cuda);
+  add("honest", Group::standard, convolve_on_host, DeviceKind::cuda);
+  const testing::ScratchFolder scratch;
+  line_.device = {DeviceChoice::Kind::cuda, 1};
+  line_.report.json = scratch.path() / "report.json";
+  run([&] { return fake_gpu(1); });
+  for (const CaseResult& result : read_report(line_.report.json).cases)
+    EXPECT_EQ(result.repeat, "convmish-bench selftest --device cuda:1 --seed 42");
+}
+
+TEST_F(Selftest, MeasuresTheDeviceOnce) {
+  add("lazy", Group::mutant, do_nothing, DeviceKind::cuda);
+  add("honest", Group::standard, convolve_on_host, DeviceKind::cuda);
+  const testing::ScratchFolder scratch;
+  const auto log = scratch.path() / "measurements";  // each process measures for itself
+  line_.device = {DeviceChoice::Kind::cuda};
+  run([&] {
+    auto device = fake_gpu(0);
+    device->rates = [log] {
+      std::ofstream(log, std::ios::app) << '.';
+      return MeasuredCeilings{.rates = {.dram_bytes = 1e12}, .gap = {}};
+    };
+    return device;
+  });
+  EXPECT_EQ(std::filesystem::file_size(log), 1U);
+}
+
 TEST_F(Selftest, RefusesToProveNothing) {
   add("honest", Group::standard, convolve_on_host);
   EXPECT_THROW(run(), EnvironmentError);
-  testing::internal::GetCapturedStdout();
+  ::testing::internal::GetCapturedStdout();
 }
 
 }  // namespace
