@@ -93,12 +93,12 @@ void judge_times(std::vector<CasePair>& all, double max_slowdown) {
     // Ranks and medians can point in different directions: then neither is told.
     const bool significant = adjusted[i] <= kLevel;
     if (significant && tests[i].b_is_less && *pair.median_change < 0)
-      pair.change = Change::faster;
+      pair.change = TimeChange::faster;
     else if (significant && !tests[i].b_is_less && *pair.median_change > 0)
-      pair.change = Change::slower;
+      pair.change = TimeChange::slower;
     else
-      pair.change = Change::tie;
-    pair.regression |= pair.change == Change::slower && *pair.median_change > max_slowdown;
+      pair.change = TimeChange::tie;
+    pair.regression |= pair.change == TimeChange::slower && *pair.median_change > max_slowdown;
   }
 }
 

@@ -27,7 +27,8 @@ struct NamedReport {
   const Report* report;  // outlives what is made of it
 };
 
-enum class Change { faster, tie, slower, not_judged };
+/// Of a case's median, as far as its samples show one.
+enum class TimeChange { faster, tie, slower, not_judged };
 
 /// A case that both reports have.
 struct CasePair {
@@ -35,7 +36,7 @@ struct CasePair {
   const CaseResult* after;
   std::optional<double> median_change;  // new / old - 1; nothing unless both are timed and can be compared
   std::optional<double> p;              // adjusted; nothing where not judged
-  Change change = Change::not_judged;
+  TimeChange change = TimeChange::not_judged;
   std::string not_judged;   // why
   bool regression = false;  // slower by more than is allowed, or passed and no longer right
 };

@@ -21,22 +21,22 @@ std::string name_of(const CaseResult& result) {
 }
 
 bool is_slow_regression(const CasePair& pair) {
-  return pair.regression && pair.change == Change::slower;
+  return pair.regression && pair.change == TimeChange::slower;
 }
 /// Without the times: those of a wrong kernel are not looked at.
 bool is_verdict_regression(const CasePair& pair) {
-  return pair.regression && pair.change != Change::slower;
+  return pair.regression && pair.change != TimeChange::slower;
 }
 
 std::string change_text(const CasePair& pair) {
   switch (pair.change) {
-    case Change::faster:
+    case TimeChange::faster:
       return "faster";
-    case Change::tie:
+    case TimeChange::tie:
       return "tie";
-    case Change::slower:
+    case TimeChange::slower:
       return pair.regression ? "slower!" : "slower";
-    case Change::not_judged:
+    case TimeChange::not_judged:
       break;
   }
   return {};
@@ -44,18 +44,13 @@ std::string change_text(const CasePair& pair) {
 
 Colour colour_of(const CasePair& pair) {
   if (pair.regression) return Colour::red;
-  if (pair.change == Change::slower) return Colour::yellow;
-  return pair.change == Change::faster ? Colour::green : Colour::none;
+  if (pair.change == TimeChange::slower) return Colour::yellow;
+  return pair.change == TimeChange::faster ? Colour::green : Colour::none;
 }
 
 std::string verdict_text(const CasePair& pair) {
   const std::string before = told_verdict(*pair.before), after = told_verdict(*pair.after);
   return before == after ? before : before + " -> " + after;
-}
-
-std::optional<double> median_ms(const CaseResult& result) {
-  const TimeSummary* time = shown_time(result);
-  return time ? std::optional(time->median) : std::nullopt;
 }
 
 bool same_shape(const Rows& rows) {
@@ -87,9 +82,9 @@ std::vector<Column> columns_of(const Rows& rows) {
         "shape", 95, rows, [](auto& row) { return to_string(row.after->shape); }, kLeft));
   columns.push_back(text_column("verdict", 80, rows, verdict_text, kLeft));
   columns.push_back(number_column(
-      "old ms", 60, 4, rows, [](auto& row) { return median_ms(*row.before); }, emulated_mark));
+      "old ms", 60, 4, rows, [](auto& row) { return shown_median_ms(*row.before); }, emulated_mark));
   columns.push_back(number_column(
-      "new ms", 70, 4, rows, [](auto& row) { return median_ms(*row.after); }, emulated_mark));
+      "new ms", 70, 4, rows, [](auto& row) { return shown_median_ms(*row.after); }, emulated_mark));
   columns.push_back(text_column("change", kAlways, rows, [](auto& row) {
     return row.median_change ? fmt::format("{:+.2f}%", 100 * *row.median_change) : std::string();
   }));
@@ -178,13 +173,14 @@ std::string comparison_table(const ReportComparison& comparison, double max_slow
 
 std::string comparison_summary(const ReportComparison& comparison, double max_slowdown,
                                const TerminalStyle& style) {
-  std::map<Change, int> counts;
+  std::map<TimeChange, int> counts;
   for (const CasePair& pair : comparison.pairs) ++counts[pair.change];
   const auto too_slow = std::ranges::count_if(comparison.pairs, is_slow_regression);
   const auto no_longer_right = std::ranges::count_if(comparison.pairs, is_verdict_regression);
-  std::string line = fmt::format("{} faster, {} slower", counts[Change::faster], counts[Change::slower]);
+  std::string line =
+      fmt::format("{} faster, {} slower", counts[TimeChange::faster], counts[TimeChange::slower]);
   if (too_slow > 0) line += fmt::format(" ({} by more than {})", too_slow, percent(max_slowdown));
-  line += fmt::format(", {} tied, {} not judged", counts[Change::tie], counts[Change::not_judged]);
+  line += fmt::format(", {} tied, {} not judged", counts[TimeChange::tie], counts[TimeChange::not_judged]);
   if (no_longer_right > 0) line += fmt::format("; {} no longer right", no_longer_right);
   return coloured(std::move(line), comparison.has_regression() ? Colour::red : Colour::green, style);
 }

@@ -40,4 +40,9 @@ const TimeSummary* shown_time(const CaseResult& result) {
   return result.verdict == Verdict::passed && result.time_ms ? &*result.time_ms : nullptr;
 }
 
+std::optional<double> shown_median_ms(const CaseResult& result) {
+  const TimeSummary* const time = shown_time(result);
+  return time ? std::optional(time->median) : std::nullopt;
+}
+
 }  // namespace convmish

@@ -1,4 +1,4 @@
-// A whole run as one value, the source of every output: the table, the JSON report, later formats.
+// A whole run as one value, the source of every output: tables, JSON, CSV, JUnit XML.
 #pragma once
 
 #include <optional>
@@ -52,5 +52,8 @@ std::string told_verdict(const CaseResult& result);
 
 /// The time of what passed alone: that of a wrong kernel means nothing. Null where there is none.
 const TimeSummary* shown_time(const CaseResult& result);
+
+/// Its median.
+std::optional<double> shown_median_ms(const CaseResult& result);
 
 }  // namespace convmish

@@ -68,11 +68,6 @@ std::string max_abs_error(const CaseResult& row) {
   return row.checks.empty() ? std::string() : scientific(row.checks.front().error.max_abs);
 }
 
-std::optional<double> median_ms(const CaseResult& row) {
-  const TimeSummary* time = shown_time(row);
-  return time ? std::optional(time->median) : std::nullopt;
-}
-
 std::optional<double> least_ms(const CaseResult& row) {
   const TimeSummary* time = shown_time(row);
   return time ? std::optional(time->min) : std::nullopt;
@@ -89,7 +84,7 @@ std::string interval(const CaseResult& row) {
 
 /// `amount` of the direct algorithm a second. Not for an emulated kernel: the rate of an emulator is none.
 std::optional<double> rate(const CaseResult& row, double amount) {
-  const auto median = median_ms(row);
+  const auto median = shown_median_ms(row);
   if (!median || !(*median > 0) || row.emulated) return std::nullopt;
   return amount / (*median * 1e-3);
 }
@@ -115,7 +110,7 @@ std::vector<Column> columns_of(const Rows& rows) {
   columns.back().coloured = true;
   columns.push_back(text_column("ratio", 80, rows, worst_ratio));
   columns.push_back(text_column("max abs", 60, rows, max_abs_error));
-  columns.push_back(number_column("ms", kAlways, 4, rows, median_ms, mark));
+  columns.push_back(number_column("ms", kAlways, 4, rows, shown_median_ms, mark));
   columns.push_back(text_column("95% CI", 50, rows, interval));
   columns.push_back(number_column("min ms", 20, 4, rows, least_ms, mark));
   columns.push_back(number_column(

@@ -56,13 +56,14 @@ TEST_F(Comparison, TellsFasterTieAndSlower) {
   add("a_little_slower", 1.02);
   add("slower", 1.1);
   const ReportComparison comparison = compare(before_, after_);
-  std::vector<Change> changes;
+  std::vector<TimeChange> changes;
   std::vector<bool> regressions;
   for (const CasePair& pair : comparison.pairs) {
     changes.push_back(pair.change);
     regressions.push_back(pair.regression);
   }
-  EXPECT_THAT(changes, ElementsAre(Change::faster, Change::tie, Change::slower, Change::slower));
+  EXPECT_THAT(changes,
+              ElementsAre(TimeChange::faster, TimeChange::tie, TimeChange::slower, TimeChange::slower));
   EXPECT_THAT(regressions, ElementsAre(false, false, false, true)) << "2 % is allowed, 10 % is not";
   EXPECT_TRUE(comparison.has_regression());
   EXPECT_EQ(comparison_summary(comparison, kAllowed, kPlain),
@@ -81,7 +82,7 @@ TEST_F(Comparison, ALargeChangeThatIsNotSignificantIsATie) {
   spread(after_.cases.front(), 11);
   const ReportComparison comparison = compare(before_, after_);
   EXPECT_GT(*comparison.pairs.front().median_change, 0.1);
-  EXPECT_EQ(comparison.pairs.front().change, Change::tie);
+  EXPECT_EQ(comparison.pairs.front().change, TimeChange::tie);
   EXPECT_FALSE(comparison.has_regression());
 }
 
@@ -93,7 +94,7 @@ TEST_F(Comparison, NothingChangedIsRarelyCalledAChange) {
     after_.cases.clear();
     for (int variant = 0; variant < 20; ++variant) add(std::to_string(variant), 1);
     const ReportComparison comparison = compare(before_, after_);
-    wrong += std::ranges::any_of(comparison.pairs, [](auto& pair) { return pair.change != Change::tie; });
+    wrong += std::ranges::any_of(comparison.pairs, [](auto& pair) { return pair.change != TimeChange::tie; });
   }
   EXPECT_LE(wrong, 10) << "5 of 100 by the level, for all 20 cases of each together";
 }
@@ -114,7 +115,7 @@ TEST_F(Comparison, TimesThatCannotBeComparedAreNotJudged) {
   const ReportComparison comparison = compare(before_, after_);
   std::vector<std::string> reasons;
   for (const CasePair& pair : comparison.pairs) {
-    EXPECT_EQ(pair.change, Change::not_judged);
+    EXPECT_EQ(pair.change, TimeChange::not_judged);
     reasons.push_back(pair.not_judged);
   }
   EXPECT_THAT(reasons, ElementsAre("emulated", "no time in the old report", "no samples", "too few samples",
