@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -151,10 +153,29 @@ TEST_F(KeptCeilings, AreNotNeededToGoOn) {
   EXPECT_THROW(look_up(), EnvironmentError);
 }
 
+/// A variable of the environment that is at the end of a scope what it was before.
+class ScopedVariable {
+ public:
+  explicit ScopedVariable(const char* name) : name_(name) {
+    if (const char* const value = std::getenv(name)) before_ = value;
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+  ~ScopedVariable() { set(before_ ? before_->c_str() : nullptr); }
+
+  /// Null: not in the environment.
+  void set(const char* value) const { value ? ::setenv(name_, value, /*overwrite=*/1) : ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
 TEST(UserCacheFolder, FollowsTheXdgSpecification) {
-  const auto folder = [](const char* cache, const char* home) {
-    cache ? ::setenv("XDG_CACHE_HOME", cache, 1) : ::unsetenv("XDG_CACHE_HOME");
-    home ? ::setenv("HOME", home, 1) : ::unsetenv("HOME");
+  const ScopedVariable xdg("XDG_CACHE_HOME"), home_variable("HOME");
+  const auto folder = [&](const char* cache, const char* home) {
+    xdg.set(cache);
+    home_variable.set(home);
     return user_cache_folder().string();
   };
   EXPECT_EQ(folder("/c", "/h"), "/c/convmish-bench");
