@@ -181,7 +181,7 @@ class ShapeRun {
     shape.n = check_batch(shape_, /*first=*/false);
     std::optional<SharedOutput> output;
     for_each_running([&](const Variant& variant, CaseResult& result) {
-      tell(variant, {Step::Kind::check, Fill::kernelbench});
+      tell(variant, {Step::Kind::check_tolerance});
       try {
         Inputs inputs(device_, Fill::kernelbench, options_.run.seed, shape);  // anew: their x is redrawn
         if (!output) output.emplace(device_, shape);

@@ -9,7 +9,7 @@
 namespace convmish {
 
 struct Step {
-  enum class Kind : std::uint8_t { idle, check, prepare, time, check_after_timing };
+  enum class Kind : std::uint8_t { idle, check, check_tolerance, prepare, time, check_after_timing };
 
   Kind kind = Kind::idle;
   Fill fill = Fill::kernelbench;  // of a check
@@ -21,6 +21,8 @@ inline std::string to_string(const Step& step) {
       return "starting";
     case Step::Kind::check:
       return "check " + std::string(to_string(step.fill));
+    case Step::Kind::check_tolerance:
+      return "check tolerance";
     case Step::Kind::prepare:
       return "prepare";
     case Step::Kind::time:

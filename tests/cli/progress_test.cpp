@@ -6,7 +6,7 @@ namespace convmish {
 namespace {
 
 TEST(TimeLeft, IsNotKnownBeforeTheFirstCheckHasEnded) {
-  TimeLeft left(/*shapes=*/1, /*variants=*/2, /*fills=*/3, /*timing_s=*/0);
+  TimeLeft left(/*shapes=*/1, /*variants=*/2, /*checks=*/3, /*timing_s=*/0);
   left.begin_shape(0);
   left.begin_check(0, 0);
   EXPECT_FALSE(left.at(5));
@@ -41,6 +41,39 @@ TEST(TimeLeft, TakesFurtherShapesToLastAsLongAsTheFinishedOnes) {
   EXPECT_DOUBLE_EQ(*left.at(13), 7 + 2 * 10);
   left.begin_check(1, 0);
   EXPECT_DOUBLE_EQ(*left.at(14), 4 + 2 * 10);
+}
+
+TEST(TimeLeft, TakesTheToleranceForOneMoreCheckWhateverTheFills) {
+  RunOptions run{.shapes = {Shape{}}, .fills = {Fill::normal}, .time = false};
+  run.tolerances = {{.kind = Tolerance::Kind::kernelbench}};
+  TimeLeft left = time_left_of(run, /*variants=*/2);
+  left.begin_shape(0);
+  begin_step(left, run, 1, {Step::Kind::check, Fill::normal}, 10);
+  EXPECT_DOUBLE_EQ(*left.at(10), 30);
+  begin_step(left, run, 1, {Step::Kind::check_tolerance}, 30);
+  EXPECT_DOUBLE_EQ(*left.at(30), 10);
+}
+
+TEST(TimeLeft, IsNeverLessThanNothing) {
+  TimeLeft left(1, 2, 1, 0);
+  left.begin_shape(0);
+  left.begin_check(5, 1);  // more than there are
+  EXPECT_DOUBLE_EQ(*left.at(10), 0);
+}
+
+TEST(TimeLeft, OfAFixedCountOfSamplesIsNotKnownBeforeAShapeHasEnded) {
+  RunOptions run{.shapes = {Shape{}, Shape{}}, .fills = {Fill::normal}};
+  run.timing.samples = 100;
+  TimeLeft left = time_left_of(run, 2);
+  left.begin_shape(0);
+  begin_step(left, run, 1, {Step::Kind::check, Fill::normal}, 1);
+  EXPECT_FALSE(left.at(1));
+  begin_step(left, run, 0, {Step::Kind::time}, 2);
+  EXPECT_FALSE(left.at(3));
+  left.end_shape(10);
+  left.begin_shape(10);
+  begin_step(left, run, 0, {Step::Kind::time}, 12);
+  EXPECT_DOUBLE_EQ(*left.at(14), 6);
 }
 
 TEST(DurationText, HasTwoPlacesAtMost) {
