@@ -53,9 +53,10 @@ constexpr std::string_view kExamples = R"(
 constexpr std::string_view kExitCodes = R"(
   0  every case passed, or was skipped for a reason that its variant declares
   1  a case failed or is mistrusted, an impossible time included
-  2  a case is slower than the baseline report allows, or no longer right
+  2  a case is slower than the baseline report allows, or passed there and is
+     wrong now; not one that is skipped or missing now
   3  the command line, a config file or an output path is wrong
-  4  no usable device, or the machine misbehaves
+  4  no usable device, the machine misbehaves, or nothing could run
   5  a variant crashed or timed out
 )";
 
@@ -225,7 +226,8 @@ std::vector<Option> option_table() {
          line.gate.max_slowdown = parse_percent(values.back());
        }},
       {"Comparison", "force", kRun | kCompare, Takes::nothing, "",
-       "compare reports of different devices, too",
+       "compare reports of different devices, or with no case in\n"
+       "common, too",
        [](const Values&, CommandLine& line) { line.gate.force = true; }},
       {"Tensors to verify", "tensors", kVerify, Takes::value, "DIR",
        "NumPy files, float32: x.npy (n c h w), filter.npy or weight.npy\n"

@@ -12,9 +12,9 @@ namespace convmish {
 enum class ExitCode : int {
   ok = 0,
   wrong = 1,        // a case failed or is mistrusted
-  slower = 2,       // slower than the baseline report allows
+  slower = 2,       // than the baseline report allows, or no longer right
   usage = 3,        // command line, config file or output path
-  environment = 4,  // no usable device, or the machine misbehaves
+  environment = 4,  // no usable device, the machine misbehaves, or nothing could run
   crashed = 5,      // a variant crashed or timed out
 };
 constexpr ExitCode worse(ExitCode a, ExitCode b) {

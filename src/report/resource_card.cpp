@@ -139,8 +139,8 @@ std::string floors_section(const ResourceCard& card, const TerminalStyle& style)
   const auto binding = std::ranges::max_element(
       card.demands, {}, [](const Demand& demand) { return demand.floor_ms().value_or(0); });
   if (binding->rate)
-    return text + folded(fmt::format("{} binds: no launch takes less than {:.4g} ms", binding->ceiling,
-                                     *binding->floor_ms()),
+    return text + folded(fmt::format("{} binds: a floor of {:.4g} ms; a rate that was measured can be beaten",
+                                     binding->ceiling, *binding->floor_ms()),
                          style.width, 2);
   const auto* const unknown = std::get_if<NotKnown>(&card.plan);
   return text + folded(fmt::format("rates and floors not known: {}",
