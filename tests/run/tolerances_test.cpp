@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "check/multiplicand.hpp"
 #include "run/runner.hpp"
 #include "tests/run/host_variants.hpp"
@@ -40,6 +43,17 @@ Variant with_tf32_multiplicands() {
     on_coarse.x = x.data();
     convolve_on_host(coarse, on_coarse);
   });
+}
+
+/// Its fill need not be one of the run's.
+TEST(Tolerances, KernelBenchsRuleIsAStepOfItsOwn) {
+  RunnerOptions options{.run = {.fills = {Fill::normal}, .tolerances = {kKernelBench}, .time = false}};
+  const auto device = make_cpu_device();
+  const Variant honest = host_variant("honest");
+  std::vector<std::string> steps;
+  run_shape(*device, {&honest}, kShape, options,
+            {.step = [&](const Variant&, const Step& step) { steps.push_back(to_string(step)); }});
+  EXPECT_EQ(steps, (std::vector<std::string>{"check normal", "check tolerance"}));
 }
 
 TEST(Tolerances, KernelBenchsRuleFailsTheBetterResult) {
