@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -16,6 +15,7 @@
 #include <system_error>
 
 #include "cli/commands.hpp"
+#include "cli/failure.hpp"
 #include "core/registry.hpp"
 #include "report/environment.hpp"
 
@@ -79,14 +79,6 @@ void occupy_standard_descriptors() {
   do descriptor = ::open("/dev/null", O_RDWR);
   while (0 <= descriptor && descriptor <= STDERR_FILENO);
   if (descriptor > STDERR_FILENO) ::close(descriptor);
-}
-
-/// One line on stderr, whatever a file or an argument brought into the message.
-ExitCode report_failure(ExitCode code, std::string message) {
-  std::ranges::replace_if(
-      message, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  std::fputs(fmt::format("convmish-bench: {}\n", message).c_str(), stderr);  // fmt::print throws if it cannot
-  return code;
 }
 
 }  // namespace

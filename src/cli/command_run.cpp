@@ -9,6 +9,7 @@
 #include "cli/baseline_gate.hpp"
 #include "cli/case_exit_code.hpp"
 #include "cli/commands.hpp"
+#include "cli/failure.hpp"
 #include "cli/open_device.hpp"
 #include "cli/progress.hpp"
 #include "core/registry.hpp"
@@ -79,18 +80,10 @@ class GrowingReport {
   bool is_written_ = false;
 };
 
-/// Where the run has failed already: that is what is to be told, not that a file cannot be written either.
-void finish_all_the_same(ReportFiles& files, const Report& report) {
-  try {
-    files.finish(report);
-  } catch (const InputError&) {  // what was last written stands
-  }
-}
-
 }  // namespace
 
 ExitCode command_run(const CommandLine& line, const DeviceFactories& devices, const Registry& registry) {
-  ReportFiles files(line.report);
+  ReportFiles files(line.report, {line.config, line.baseline});
   std::FILE* const out = files.text_stream();
   std::optional<BaselineGate> gate;
   if (!line.baseline.empty()) gate.emplace(line.baseline, line.gate);
@@ -149,16 +142,18 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices, co
       growing.catch_up();
     }
   } catch (...) {  // the device is gone, say: what was found before is not
-    finish_all_the_same(files, report);
+    finish_reports(files, report, ExitCode::ok);
     throw;
   }
-  files.finish(report);
 
   fmt::print(out, "\n{}\n{}\n", table_legend(style), summary_line(report.cases, style));
-  const ExitCode code = exit_code_of(report.cases);
-  if (!gate) return code;
-  fmt::print(out, "\n");
-  return worse(code, gate->judge({kThisRun, &report}, out));
+  ExitCode code = ExitCode::ok;
+  if (gate) {
+    fmt::print(out, "\n");
+    code = gate->judge({kThisRun, &report}, out);
+  }
+  code = finish_reports(files, report, code);
+  return worse(code, exit_code_of(report.cases));
 }
 
 }  // namespace convmish

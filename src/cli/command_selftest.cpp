@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/commands.hpp"
+#include "cli/failure.hpp"
 #include "cli/open_device.hpp"
 #include "cli/selftest_verdict.hpp"
 #include "core/device_text.hpp"
@@ -73,7 +74,7 @@ void print_row(std::FILE* out, const Row& row) {
 }  // namespace
 
 ExitCode command_selftest(const CommandLine& line, const DeviceFactories& devices, const Registry& registry) {
-  ReportFiles files(line.report);
+  ReportFiles files(line.report, {});
   std::FILE* const out = files.text_stream();
   const auto start = std::chrono::steady_clock::now();
   RunnerOptions options = selftest_options(line.run);
@@ -114,14 +115,14 @@ ExitCode command_selftest(const CommandLine& line, const DeviceFactories& device
   for (const Variant* variant : honest)
     if (const CaseResult result = run_alone(*variant); is_rejected(result)) rejected.push_back(label(result));
 
-  files.finish(report);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print(out, "\n{} of {} mutants caught, {} of {} honest variants not rejected, {:.1f} s\n",
              mutants.size() - survivors.size(), mutants.size(), honest.size() - rejected.size(),
              honest.size(), seconds);
   if (!survivors.empty()) fmt::print(out, "survived: {}\n", fmt::join(survivors, ", "));
   if (!rejected.empty()) fmt::print(out, "rejected: {}\n", fmt::join(rejected, ", "));
-  return survivors.empty() && rejected.empty() ? ExitCode::ok : ExitCode::wrong;
+  return finish_reports(files, report,
+                        survivors.empty() && rejected.empty() ? ExitCode::ok : ExitCode::wrong);
 }
 
 }  // namespace convmish

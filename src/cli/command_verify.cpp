@@ -5,6 +5,7 @@
 
 #include "cli/case_exit_code.hpp"
 #include "cli/commands.hpp"
+#include "cli/failure.hpp"
 #include "cli/open_device.hpp"
 #include "cli/tensor_files.hpp"
 #include "core/shape_text.hpp"
@@ -31,7 +32,9 @@ FillResult verify_on(Device& device, const GivenTensors& tensors, MathClass math
 
 ExitCode command_verify(const CommandLine& line, const DeviceFactories& devices) {
   if (line.tensors.folder.empty()) throw InputError("verify wants --tensors DIR");
-  ReportFiles files(line.report);
+  const auto& folder = line.tensors.folder;
+  ReportFiles files(line.report, {folder / "x.npy", folder / "filter.npy", folder / "weight.npy",
+                                  folder / "bias.npy", folder / "y.npy"});
   std::FILE* const out = files.text_stream();
   const GivenTensors tensors = read_tensors(line.tensors.folder, line.tensors.y_layout);
   const OpenedDevice opened = open_device(line.device, devices);
@@ -60,11 +63,10 @@ ExitCode command_verify(const CommandLine& line, const DeviceFactories& devices)
   result.checks = {check};
   result.repeat = command_line(line.arguments);
 
-  files.finish(report);
   const TerminalStyle style = terminal_style(::fileno(out));
   fmt::print(out, "\n{}\n{}\n", shape_table(report.cases, info, "", style),
              summary_line(report.cases, style));
-  return exit_code_of(report.cases);
+  return finish_reports(files, report, exit_code_of(report.cases));
 }
 
 }  // namespace convmish

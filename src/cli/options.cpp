@@ -325,7 +325,8 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
       throw InputError(fmt::format("--{} says nothing without --baseline FILE", of_gate));
   apply_options(tokens, table, line);  // a mistake here is told before the file is looked at
   if (const auto config = tokens.given.find("config"); config != tokens.given.end()) {
-    line.run = load_config(config->second.back());
+    line.config = config->second.back();
+    line.run = load_config(line.config);
     apply_options(tokens, table, line);  // again: wherever the file was named, the command line wins
   }
   if (const auto why = check_options(line.run)) throw InputError(*why);

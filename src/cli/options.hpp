@@ -39,6 +39,7 @@ struct TensorOptions {
 struct CommandLine {
   Verb verb = Verb::run;
   std::vector<std::string> operands;  // as many words behind the verb as it takes
+  std::filesystem::path config;       // the run's; empty: none
   RunOptions run;                     // the config file's, overridden by the command line's
   DeviceChoice device;
   bool kept_ceilings = true;  // false: measure what the device can reach, whatever an earlier run kept

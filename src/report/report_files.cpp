@@ -11,8 +11,17 @@
 
 namespace convmish {
 
-ReportFiles::ReportFiles(const ReportPaths& paths) {
-  const auto add = [this](const std::filesystem::path& path, std::string (*render)(const Report&)) {
+namespace {
+
+/// To be compared with other paths: of a file that is not there yet, weakly_canonical leaves a relative path.
+std::filesystem::path full_path(const std::filesystem::path& path) {
+  return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+}
+
+}  // namespace
+
+ReportFiles::ReportFiles(const ReportPaths& paths, const std::vector<std::filesystem::path>& inputs) {
+  const auto add = [&](const std::filesystem::path& path, std::string (*render)(const Report&)) {
     if (path.empty()) return;
     const File added{path, render, check_writable(path)};
     const bool is_output = added.destination == Destination::standard_output;
@@ -20,10 +29,16 @@ ReportFiles::ReportFiles(const ReportPaths& paths) {
       if (other.destination != added.destination) return false;
       // A pipe's name may be none that can be followed.
       if (added.destination != Destination::file) return is_output || other.path == path;
-      return std::filesystem::weakly_canonical(other.path) == std::filesystem::weakly_canonical(path);
+      return full_path(other.path) == full_path(path);
     };
     if (std::ranges::any_of(files_, is_same))
       throw InputError(fmt::format("two reports are to go to {}; want a file each", path.string()));
+    const auto is_input = [&](const std::filesystem::path& input) {
+      return !input.empty() && full_path(input) == full_path(path);
+    };
+    if (added.destination == Destination::file && std::ranges::any_of(inputs, is_input))
+      throw InputError(
+          fmt::format("a report would replace {}, which is read here; want another file", path.string()));
     if (is_output) text_stream_ = stderr;
     files_.push_back(added);
   };
@@ -34,14 +49,27 @@ ReportFiles::ReportFiles(const ReportPaths& paths) {
 
 bool ReportFiles::update(const Report& report) {
   if (std::chrono::steady_clock::now() - written_ < std::chrono::seconds(1)) return false;
-  for (const File& file : files_)
-    if (file.destination == Destination::file) write_file(file.path, file.render(report));
+  for (const File& file : files_) {
+    if (file.destination != Destination::file) continue;
+    try {
+      write_file(file.path, file.render(report));
+    } catch (const InputError&) {  // a full disk may have room again by the end
+    }
+  }
   written_ = std::chrono::steady_clock::now();
   return true;
 }
 
-void ReportFiles::finish(const Report& report) {
-  for (const File& file : files_) write_file(file.path, file.render(report));
+std::vector<std::string> ReportFiles::finish(const Report& report) {
+  std::vector<std::string> failures;
+  for (const File& file : files_) {
+    try {
+      write_file(file.path, file.render(report));
+    } catch (const InputError& error) {
+      failures.emplace_back(error.what());
+    }
+  }
+  return failures;
 }
 
 }  // namespace convmish

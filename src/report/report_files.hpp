@@ -21,14 +21,17 @@ struct ReportPaths {
 /// replaced, a pipe or standard output, is written to once, at the end.
 class ReportFiles {
  public:
-  /// Throws InputError where one cannot be written, or two are the same; changes nothing yet.
-  explicit ReportFiles(const ReportPaths& paths);
+  /// `inputs`: what the command reads (an empty path: nothing). Throws InputError where a report cannot be
+  /// written, would replace an input, or two are to go to one file; changes nothing yet.
+  ReportFiles(const ReportPaths& paths, const std::vector<std::filesystem::path>& inputs);
 
   /// Writes what can be replaced, unless that was done within the last second: a long sweep's report is long.
-  /// Whether it did: a caller that is told `false` comes again with it.
+  /// Whether it did: a caller that is told `false` comes again with it. A file that cannot be written does
+  /// not end the run: finish() tells of it.
   bool update(const Report& report);
-  /// Writes all. Once: nothing may follow in a pipe.
-  void finish(const Report& report);
+  /// Writes all that can be written, and says of each other file why it cannot. Once: nothing may follow in a
+  /// pipe.
+  std::vector<std::string> finish(const Report& report);
 
   /// Where text for people goes: standard error where a report goes to standard output.
   std::FILE* text_stream() const { return text_stream_; }

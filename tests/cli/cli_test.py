@@ -280,6 +280,32 @@ class Runs(Cli):
             self.assertEqual(completed.returncode, USAGE)
             self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
 
+    def test_two_reports_to_one_new_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "report"
+            completed = run(*SMALL, "--json", "report", "--csv", file, cwd=folder)
+            self.assertEqual(completed.returncode, USAGE)
+            self.assertIn("two reports are to go to", completed.stderr)
+            self.assertFalse(file.exists())
+
+    def test_report_may_not_replace_what_is_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = pathlib.Path(folder) / "config.json"
+            config.write_text('{"shapes": ["n1c2h5w6k3"]}')
+            completed = run(*SMALL, "--config", config, "--json", "config.json", cwd=folder)
+            self.assertEqual(completed.returncode, USAGE)
+            self.assertIn("would replace config.json, which is read here", completed.stderr)
+            self.assertEqual(config.read_text(), '{"shapes": ["n1c2h5w6k3"]}')
+
+    def test_report_that_cannot_be_written_costs_no_other(self):
+        with tempfile.TemporaryDirectory() as folder:
+            csv = pathlib.Path(folder) / "table.csv"
+            completed = run(*SMALL, "--json", "/dev/full", "--csv", csv)
+            self.assertEqual(completed.returncode, USAGE)
+            self.assertIn("1 passed", completed.stdout)
+            self.assertEqual(completed.stderr, "convmish-bench: cannot write /dev/full: No space left on device\n")
+            self.assertEqual(len(csv.read_text().splitlines()), 2)
+
     def test_killed_run_leaves_what_was_done(self):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder, "report.json")

@@ -78,7 +78,7 @@ TEST_F(CommandRun, KeepsTheChecksOfTheShapeInWhichTheDeviceIsLost) {
 TEST_F(CommandRun, TellsWhatEndedItRatherThanThatTheReportCannotBeWritten) {
   line_.report.json = "/dev/full";  // no file: written to at the end only
   EXPECT_THROW(run(lose_the_device_at), EnvironmentError);
-  EXPECT_THROW(run([](const FillSpec&) {}), InputError);
+  EXPECT_EQ(run([](const FillSpec&) {}), ExitCode::usage);
 }
 
 TEST_F(CommandRun, WritesAFinishedShapeWhileTheNextOneTakesLong) {
