@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <regex>
+#include <string_view>
 
 #include "core/error.hpp"
 #include "core/input_text.hpp"
@@ -36,25 +37,54 @@ std::string read_header(std::ifstream& file, const std::filesystem::path& path) 
     length |= std::size_t{static_cast<unsigned char>(byte)} << shift;
     shift += 8;
   }
-  constexpr std::size_t kMost = 1 << 16;  // ours has three short entries
+  constexpr std::size_t kMost = 1 << 12;  // ours has three short entries
   if (length > kMost) fail(path, fmt::format("has a header of {} bytes; want at most {}", length, kMost));
   return take(file, path, length);
 }
 
-/// The value of a key of the header, by a pattern of one group.
-std::string entry(const std::string& header, const std::filesystem::path& path, const char* key,
-                  const char* value) {
-  std::smatch match;
-  if (!std::regex_search(header, match, std::regex(fmt::format("'{}': *{}", key, value))))
-    fail(path, fmt::format("its header has no valid \"{}\"", key));
-  return match[1];
+[[noreturn]] void fail_entry(const std::filesystem::path& path, std::string_view key) {
+  fail(path, fmt::format("its header has no valid \"{}\"", key));
 }
 
-std::vector<std::int64_t> read_extents(const std::string& tuple, const std::filesystem::path& path) {
+/// The value of a key of the header, and all that stands behind it.
+std::string_view value_of(std::string_view header, const std::filesystem::path& path, std::string_view key) {
+  const std::string quoted = fmt::format("'{}':", key);
+  const std::size_t at = header.find(quoted);
+  if (at == header.npos) fail_entry(path, key);
+  header.remove_prefix(at + quoted.size());
+  header.remove_prefix(std::min(header.find_first_not_of(' '), header.size()));
+  return header;
+}
+
+/// The same of a value between two characters: what they enclose.
+std::string_view enclosed_value(std::string_view header, const std::filesystem::path& path,
+                                std::string_view key, char open, char close) {
+  const std::string_view value = value_of(header, path, key);
+  const std::size_t end = value.find(close, 1);
+  if (!value.starts_with(open) || end == value.npos) fail_entry(path, key);
+  return value.substr(1, end - 1);
+}
+
+bool read_fortran_order(std::string_view header, const std::filesystem::path& path) {
+  constexpr std::string_view kKey = "fortran_order";
+  const std::string_view value = value_of(header, path, kKey);
+  if (!value.starts_with("True") && !value.starts_with("False")) fail_entry(path, kKey);
+  return value.starts_with("True");
+}
+
+std::vector<std::int64_t> read_extents(std::string_view header, const std::filesystem::path& path) {
+  constexpr std::string_view kKey = "shape", kDigits = "0123456789";
+  constexpr std::size_t kMost = 64;  // NumPy's own limit
+  const std::string_view tuple = enclosed_value(header, path, kKey, '(', ')');
   std::vector<std::int64_t> extents;
-  const std::regex number("[0-9]+");
-  for (std::sregex_iterator at(tuple.begin(), tuple.end(), number), end; at != end; ++at) {
-    const auto extent = read_integer(at->str());
+  for (std::string_view rest = tuple; !rest.empty();) {
+    std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(item.size() + 1, rest.size()));
+    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
+    if (item.empty() && rest.empty() && !extents.empty()) break;  // "(1, )"
+    if (item.empty() || item.find_first_not_of(kDigits) != item.npos) fail_entry(path, kKey);
+    if (extents.size() == kMost) fail(path, fmt::format("its shape has more than {} dimensions", kMost));
+    const auto extent = read_integer(item);
     if (!extent) fail(path, fmt::format("its shape ({}) is too large", tuple));
     extents.push_back(*extent);
   }
@@ -68,15 +98,18 @@ std::string to_tuple(const std::vector<std::int64_t>& extents) {
 }
 
 NpyArray read_npy(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) fail(path, "is a directory; want what numpy.save writes");
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(path, fmt::format("cannot be read: {}", std::strerror(errno)));
+  if (file.peek() == std::ifstream::traits_type::eof()) fail(path, "is empty; want what numpy.save writes");
   const std::string header = read_header(file, path);
-  const std::string dtype = entry(header, path, "descr", "'([^']*)'");
+  const std::string_view dtype = enclosed_value(header, path, "descr", '\'', '\'');
   if (dtype != "<f4") fail(path, fmt::format("its dtype is {}; want <f4: array.astype(\"<f4\")", dtype));
-  if (entry(header, path, "fortran_order", "(True|False)") == "True")
+  if (read_fortran_order(header, path))
     fail(path, "is in Fortran order; want C order: numpy.ascontiguousarray(array)");
 
-  NpyArray array{.extents = read_extents(entry(header, path, "shape", R"(\(([0-9, ]*)\))"), path)};
+  NpyArray array{.extents = read_extents(header, path)};
   const auto begin = file.tellg();
   const auto bytes = file.seekg(0, std::ios::end).tellg() - begin;
   std::int64_t wanted = sizeof(float);  // bytes, or one more than there are: no product overflows

@@ -103,16 +103,45 @@ TEST_F(Npy, RefusesDataThatIsNotOfTheShape) {
 
 TEST_F(Npy, RefusesOtherFiles) {
   EXPECT_EQ(refusal("PK\x03\x04 what numpy.savez writes"), "is no NPY file; want what numpy.save writes");
-  EXPECT_EQ(refusal(""), "ends within its header");
+  EXPECT_EQ(refusal(""), "is empty; want what numpy.save writes");
+  EXPECT_EQ(refusal("\x93NUM"), "ends within its header");
   EXPECT_EQ(refusal(npy(kMatrix, {}).substr(0, 40)), "ends within its header");
   EXPECT_EQ(refusal(std::string("\x93NUMPY\x02\0\xff\xff\xff\x7f", 12)),
-            "has a header of 2147483647 bytes; want at most 65536");
+            "has a header of 2147483647 bytes; want at most 4096");
   try {
     read_npy("/nonexistent/x.npy");
     ADD_FAILURE();
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(), "/nonexistent/x.npy: cannot be read: No such file or directory");
   }
+  try {
+    read_npy("/");
+    ADD_FAILURE();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "/: is a directory; want what numpy.save writes");
+  }
+}
+
+TEST_F(Npy, RefusesHeadersThatNumpyDoesNotWrite) {
+  const auto of_shape = [](const std::string& shape) {
+    return "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }";
+  };
+  const auto ones = [](int count) {
+    std::string text = "(";
+    for (int i = 0; i < count; ++i) text += "1, ";
+    return text + ")";
+  };
+  for (const char* shape : {"(2, 3", "2, 3)", "(2 3)", "(2,, 3)", "(-2, 3)", "(,)", "[2, 3]", "(2., 3)", ""})
+    EXPECT_EQ(refusal(npy(of_shape(shape), {})), "its header has no valid \"shape\"") << shape;
+  EXPECT_THAT(read(npy(of_shape(ones(64)), {7})).values, ElementsAre(7));
+  EXPECT_EQ(refusal(npy(of_shape(ones(65)), {7})), "its shape has more than 64 dimensions");
+  EXPECT_THAT(refusal(npy(of_shape(ones(12'000)), {7})), HasSubstr("want at most 4096"));
+  EXPECT_EQ(refusal(npy("{'descr': '<f4', 'fortran_order': 1, 'shape': (1,), }", {7})),
+            "its header has no valid \"fortran_order\"");
+  EXPECT_EQ(refusal(npy("{'fortran_order': False, 'shape': (1,), }", {7})),
+            "its header has no valid \"descr\"");
+  EXPECT_EQ(refusal(npy("{'descr': '<f4, 'shape':", {7})),
+            "its dtype is <f4, ; want <f4: array.astype(\"<f4\")");
 }
 
 }  // namespace
