@@ -25,7 +25,7 @@ Ranks rank(std::span<const double> a, std::span<const double> b) {
 
   Ranks ranks{.doubled = std::vector<std::size_t>(values.size())};
   for (std::size_t first = 0, end; first < order.size(); first = end) {
-    for (end = first; end < order.size() && values[order[end]] == values[order[first]];) ++end;
+    for (end = first + 1; end < order.size() && values[order[end]] == values[order[first]];) ++end;
     for (std::size_t i = first; i < end; ++i) ranks.doubled[order[i]] = first + 1 + end;
     const auto group = static_cast<double>(end - first);
     ranks.ties += group * group * group - group;

@@ -16,7 +16,8 @@ struct RankTest {
 /// Up to 40 samples in all, p is exact, ties included: the distribution of the rank sum over all ways to
 /// divide the ranks that were found (Streitberg and Roehmel, "Exact distributions for permutation and rank
 /// tests", 1986). Beyond, by the normal distribution, corrected for ties and for continuity (Hollander,
-/// Wolfe and Chicken, "Nonparametric Statistical Methods", section 4.1). Neither set is empty.
+/// Wolfe and Chicken, "Nonparametric Statistical Methods", section 4.1). Neither set is empty, and no
+/// sample is NaN, which has no rank.
 RankTest mann_whitney(std::span<const double> a, std::span<const double> b);
 
 /// The least p that any samples of these counts can give.
