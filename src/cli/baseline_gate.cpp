@@ -31,7 +31,7 @@ void BaselineGate::refuse_disjoint(const std::string& report_name, bool any_comm
 ExitCode BaselineGate::judge(const NamedReport& report, std::FILE* out) const {
   const ReportComparison comparison = compare_reports({name_, &before_}, report, options_.max_slowdown);
   const TerminalStyle style = terminal_style(::fileno(out));
-  fmt::print(out, "{} compared with {}\n\n{}\n{}\n", report.name, name_,
+  fmt::print(out, "{} compared with {}\n\n{}\n{}\n", printable(report.name), printable(name_),
              comparison_table(comparison, options_.max_slowdown, style),
              comparison_summary(comparison, options_.max_slowdown, style));
   return comparison.has_regression() ? ExitCode::slower : ExitCode::ok;

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <utility>
+
+#include "report/terminal.hpp"
 
 namespace convmish {
 
 ExitCode report_failure(ExitCode code, std::string message) {
-  std::ranges::replace_if(
-      message, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
-  std::fputs(fmt::format("convmish-bench: {}\n", message).c_str(), stderr);  // fmt::print throws if it cannot
+  const std::string line = fmt::format("convmish-bench: {}\n", printable(std::move(message)));
+  std::fputs(line.c_str(), stderr);  // fmt::print throws if it cannot
   return code;
 }
 

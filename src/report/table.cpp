@@ -202,7 +202,7 @@ std::string not_passed_lines(std::span<const CaseResult> cases, const TerminalSt
     text.replace(0, verdict.size(), coloured(verdict, verdict_colour(result), style));
     out += text;
     if (!result.repeat.empty())
-      out += "  repeat: " + result.repeat + "\n";  // never folded: it is to be copied
+      out += "  repeat: " + printable(result.repeat) + "\n";  // never folded: it is to be copied
   }
   return out;
 }

@@ -27,4 +27,16 @@ TerminalStyle terminal_style(int file_descriptor) {
   return style;
 }
 
+std::string printable(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = [&](std::size_t at) {
+      return static_cast<unsigned char>(at < text.size() ? text[at] : 0);
+    };
+    const bool is_c1 = byte(i) == 0xC2 && 0x80 <= byte(i + 1) && byte(i + 1) <= 0x9F;  // U+0080 to U+009F
+    if (is_c1) text.erase(i, 1);
+    if (is_c1 || byte(i) < ' ' || byte(i) == 0x7F) text[i] = ' ';
+  }
+  return text;
+}
+
 }  // namespace convmish

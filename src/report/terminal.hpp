@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <string>
 
 namespace convmish {
 
@@ -16,5 +17,9 @@ struct TerminalStyle {
 /// The style for a file descriptor: colour on a terminal that has it, unless the environment variable
 /// NO_COLOR is set; a terminal's width, or no limit for files and pipes.
 TerminalStyle terminal_style(int file_descriptor);
+
+/// Text that a file or an argument brought along, its control characters as spaces: one line, and nothing
+/// that a terminal obeys.
+std::string printable(std::string text);
 
 }  // namespace convmish

@@ -43,7 +43,8 @@ int display_width(std::string_view text) {
 std::string folded(const std::vector<std::string>& items, std::string_view gap, int width, int indent) {
   std::string out;
   int column = 0;
-  for (const std::string& item : items) {
+  for (const std::string& raw : items) {
+    const std::string item = printable(raw);
     if (column > 0 && column + display_width(gap) + display_width(item) > width) {
       out += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
       column = indent;

@@ -25,7 +25,7 @@ std::string coloured(std::string text, Colour colour, const TerminalStyle& style
 int display_width(std::string_view text);
 
 /// Items on as few lines as the width allows. One that is longer than a line stays whole, to be copied; later
-/// lines are indented. With a final newline.
+/// lines are indented. With a final newline; control characters in an item are not shown.
 std::string folded(const std::vector<std::string>& items, std::string_view gap, int width, int indent);
 /// The words of a text.
 std::string folded(std::string_view text, int width, int indent);
@@ -43,14 +43,15 @@ struct Column {
   bool empty() const;  // nothing was measured
 };
 
-/// A column from rows, which are pointers to what `text` takes. An empty cell is told as not measured.
+/// A column from rows, which are pointers to what `text` takes. An empty cell is told as not measured;
+/// control characters are not shown.
 template <class Rows, class Text>
 Column text_column(std::string title, int need, const Rows& rows, Text text,
                    Column::Align align = Column::Align::right) {
   Column column{.title = std::move(title), .need = need, .align = align, .cells = {}};
   for (const auto* row : rows) {
     std::string cell = text(*row);
-    column.cells.push_back(cell.empty() ? std::string(kNotMeasured) : std::move(cell));
+    column.cells.push_back(cell.empty() ? std::string(kNotMeasured) : printable(std::move(cell)));
   }
   return column;
 }
