@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/shape.hpp"
@@ -34,7 +35,8 @@ struct ErrorSummary {
   // Where the fill is `delta`, and so z a number that was drawn: the largest ULP, flushed subnormals aside,
   // and where; the z nearest to 0 whose output should be finite and is not.
   std::optional<double> activation_ulp, activation_ulp_z, first_nonfinite_z;
-  double relative_frobenius = 0;      // |y - f(z)|_F / |f(z)|_F
+  // |y - f(z)|_F / |f(z)|_F over finite outputs; NaN where y is right and none is a number other than 0
+  double relative_frobenius = 0;
   std::optional<double> fingerprint;  // R, where the fill is `normal`
   std::string consistent_with;        // math class that R shows; empty where R was not taken
   double zero_accepted_share = 0;     // share of outputs at which an output of 0 would pass
@@ -111,6 +113,11 @@ struct TimeSummary {
   std::int64_t host_gaps = 0;                 // samples in which the device may have waited for the host
   std::vector<double> samples;                // in launch order
 };
+
+namespace reason {
+/// Of a case that is `skipped` as the run ended before it did. The other reasons: run/reasons.hpp.
+inline constexpr std::string_view interrupted = "interrupted";
+}  // namespace reason
 
 /// One variant on one shape on one device.
 struct CaseResult {

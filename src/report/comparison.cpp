@@ -35,8 +35,9 @@ std::vector<std::string> differences_of(const Environment& before, const Environ
   return differences;
 }
 
-bool is_wrong(Verdict verdict) {
-  return verdict != Verdict::passed && verdict != Verdict::skipped;
+/// Of a case that passed before. Whatever else is skipped is so for a reason that its variant declares.
+bool is_no_longer_right(const CaseResult& now) {
+  return now.verdict != Verdict::passed && (now.verdict != Verdict::skipped || is_interrupted(now));
 }
 
 /// Why the times of a pair cannot be told apart, whatever they are; empty if they can.
@@ -48,6 +49,7 @@ std::string why_incomparable(const CasePair& pair) {
   if (!pair.before->noise.empty()) return "noisy in the old report";
   if (!pair.after->noise.empty()) return "noisy in the new report";
   if (before->samples.empty() || after->samples.empty()) return "no samples";
+  if (!(before->median > 0)) return "too short for the clock in the old report";
   if (before->cache && after->cache && before->cache != after->cache)
     return fmt::format("timed with a {} cache, now with a {} one", to_string(*before->cache),
                        to_string(*after->cache));
@@ -137,7 +139,7 @@ ReportComparison compare_reports(const NamedReport& before, const NamedReport& a
       continue;
     }
     CasePair pair{.before = old, .after = &result};
-    pair.regression = old->verdict == Verdict::passed && is_wrong(result.verdict);
+    pair.regression = old->verdict == Verdict::passed && is_no_longer_right(result);
     comparison.pairs.push_back(std::move(pair));
   }
   for (const CaseResult& result : before.report->cases)

@@ -38,7 +38,7 @@ struct CasePair {
   std::optional<double> p;              // adjusted; nothing where not judged
   TimeChange change = TimeChange::not_judged;
   std::string not_judged;   // why
-  bool regression = false;  // slower by more than is allowed, or passed and no longer right
+  bool regression = false;  // slower by more than is allowed, or passed and failed, crashed or interrupted
 };
 
 struct ReportComparison {

@@ -48,8 +48,14 @@ Colour colour_of(const CasePair& pair) {
   return pair.change == TimeChange::faster ? Colour::green : Colour::none;
 }
 
+/// Why a case was skipped decides whether that is a regression.
+std::string verdict_or_interrupted(const CaseResult& result) {
+  return is_interrupted(result) ? result.reason : told_verdict(result);
+}
+
 std::string verdict_text(const CasePair& pair) {
-  const std::string before = told_verdict(*pair.before), after = told_verdict(*pair.after);
+  const std::string before = verdict_or_interrupted(*pair.before),
+                    after = verdict_or_interrupted(*pair.after);
   return before == after ? before : before + " -> " + after;
 }
 
@@ -117,12 +123,12 @@ std::string regressed_verdict_lines(const ReportComparison& comparison, const Te
   for (const CasePair& pair : comparison.pairs) {
     if (!is_verdict_regression(pair)) continue;
     const CaseResult& now = *pair.after;
-    const std::string_view word = to_string(now.verdict);
+    const std::string word = verdict_or_interrupted(now);
     std::string text =
         folded(fmt::format("{} {}: passed before; {}", word, name_of(now), now.detail), style.width, 2);
-    text.replace(0, word.size(), coloured(std::string(word), Colour::red, style));
+    text.replace(0, word.size(), coloured(word, Colour::red, style));
     out += text;
-    if (!now.repeat.empty()) out += "  repeat: " + now.repeat + "\n";
+    if (!now.repeat.empty()) out += "  repeat: " + printable(now.repeat) + "\n";
   }
   return out;
 }

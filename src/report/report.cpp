@@ -32,6 +32,10 @@ bool is_unchecked(const CaseResult& result) {
   return result.verdict == Verdict::passed && std::ranges::all_of(result.checks, skipped);
 }
 
+bool is_interrupted(const CaseResult& result) {
+  return result.verdict == Verdict::skipped && result.reason == reason::interrupted;
+}
+
 std::string told_verdict(const CaseResult& result) {
   return is_unchecked(result) ? "unchecked" : std::string(to_string(result.verdict));
 }

@@ -47,6 +47,9 @@ const FillResult* deciding_check(const CaseResult& result);
 /// Whether a case counts as passed without evidence: no check, or none that applied.
 bool is_unchecked(const CaseResult& result);
 
+/// Whether the run ended before the case did: what it would have been is not known.
+bool is_interrupted(const CaseResult& result);
+
 /// The verdict as people are told it: "unchecked" is not "passed".
 std::string told_verdict(const CaseResult& result);
 

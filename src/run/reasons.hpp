@@ -1,4 +1,4 @@
-// The machine-readable reasons of verdicts other than `passed`.
+// The machine-readable reasons of verdicts other than `passed`, but `interrupted`: core/result.hpp has it.
 #pragma once
 
 #include <string_view>
@@ -19,7 +19,6 @@ inline constexpr std::string_view unavailable = "unavailable_here";
 inline constexpr std::string_view unsupported = "unsupported";
 inline constexpr std::string_view out_of_memory = "out_of_memory";
 inline constexpr std::string_view not_applicable = "not_applicable";  // of one fill
-inline constexpr std::string_view interrupted = "interrupted";        // the run ended before the case did
 // crashed
 inline constexpr std::string_view device_error = "device_error";
 inline constexpr std::string_view exception = "exception";
