@@ -36,8 +36,7 @@ ErrorSummary summarise(const ErrorAccumulator& sums, const RatioHistogram& ratio
   e.max_abs = sums.max_abs;
   e.max_rel = sums.max_rel;
   e.max_ulp = sums.max_ulp;
-  e.relative_frobenius =
-      sums.expected_squares > 0 ? std::sqrt(sums.error_squares / sums.expected_squares) : 0;
+  e.relative_frobenius = std::sqrt(sums.error_squares / sums.expected_squares);
   if (sums.compared > 0) {
     e.zero_accepted_share = static_cast<double>(sums.zero_accepted) / static_cast<double>(sums.compared);
     e.worst_at = locate(sums.worst, of.shape);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "check/summary.hpp"
@@ -59,6 +60,10 @@ void judge_summary(FillResult& result, MathClass declared) {
     result.detail =
         fmt::format("an output of 0 would pass at {:.1f} % of the outputs: this data proves nothing",
                     100 * error.zero_accepted_share);
+  } else if (std::isnan(error.relative_frobenius)) {
+    result.verdict = Verdict::mistrusted;
+    result.reason = reason::weak_data;
+    result.detail = "no output that was compared is a finite number: this data proves nothing";
   }
 }
 
