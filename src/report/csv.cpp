@@ -67,7 +67,10 @@ constexpr Column kColumns[] = {
     {"h", of_shape<&Shape::h>},
     {"w", of_shape<&Shape::w>},
     {"k", of_shape<&Shape::k>},
-    {"seed", of_case<&CaseResult::seed>},
+    {"seed",
+     [](const Report&, const CaseResult& result) {
+       return result.fills.empty() ? std::string() : cell(result.seed);  // given tensors have none
+     }},
     {"verdict", [](const Report&, const CaseResult& result) { return told_verdict(result); }},
     {"reason", of_case<&CaseResult::reason>},
     {"detail", of_case<&CaseResult::detail>},

@@ -17,6 +17,7 @@
 #include "core/error.hpp"
 #include "core/input_text.hpp"
 #include "core/json_node.hpp"
+#include "core/shape_text.hpp"
 
 namespace convmish {
 namespace {
@@ -28,9 +29,9 @@ using Json = nlohmann::json;
 //
 // `field(key, value)` writes a value or reads one back. Others: `known` is null where the value is 0, which
 // no device has; `measured` is null, and read as the default, where it was not; `dotted` is "MAJOR.MINOR",
-// null where both are 0; `settled` is what an option came to, given or not; `derived` is written for the
-// report's readers and follows from the rest; `group` is an object with no struct of its own; `added` came
-// with a later minor version, and may be missing.
+// null where both are 0; `milliseconds` is finite and no less than 0; `settled` is what an option came to,
+// given or not; `derived` is written for the report's readers and follows from the rest; `group` is an object
+// with no struct of its own; `added` came with a later minor version, and may be missing.
 
 template <class T, class Described>
 concept Is = std::same_as<std::remove_const_t<T>, Described>;
@@ -87,11 +88,11 @@ void describe(Field& field, Is<ReportPlan> auto& plan) {
   field("variants", plan.options.variants);
   field("shapes", plan.options.shapes);
   field("fills", plan.options.fills);
-  field("seed", plan.options.seed);
+  field.measured("seed", plan.options.seed, !plan.options.fills.empty());
   field.added("tolerances", plan.options.tolerances);
   field("check", plan.options.check);
   field("time", plan.options.time);
-  field("timing", plan.options.timing);
+  field.measured("timing", plan.options.timing, plan.options.time);
   field("device_reason", plan.device_reason);
   field("shape_reason", plan.shape_reason);
   field("baseline", plan.baseline);
@@ -163,7 +164,7 @@ void describe(Field& field, Is<ToleranceResult> auto& tolerance) {
 template <class Field>
 void describe(Field& field, Is<FillResult> auto& check) {
   field("fill", check.fill);
-  field("seed", check.seed);
+  field.measured("seed", check.seed, check.fill.has_value());
   field("batch", check.batch);
   field("verdict", check.verdict);
   field("reason", check.reason);
@@ -176,17 +177,17 @@ void describe(Field& field, Is<FillResult> auto& check) {
 
 template <class Field>
 void describe(Field& field, Is<TimeSummary> auto& time) {
-  field("median", time.median);
-  field("ci95", time.ci95);
-  field("min", time.min);
-  field("p5", time.p5);
-  field("p95", time.p95);
-  field("mean", time.mean);
-  field("stddev", time.stddev);
+  field.milliseconds("median", time.median);
+  field.milliseconds("ci95", time.ci95);
+  field.milliseconds("min", time.min);
+  field.milliseconds("p5", time.p5);
+  field.milliseconds("p95", time.p95);
+  field.milliseconds("mean", time.mean);
+  field.milliseconds("stddev", time.stddev);
   field("converged", time.converged);
   field.added("cache", time.cache);
   field.added("host_gaps", time.host_gaps);
-  field("samples", time.samples);
+  field.milliseconds("samples", time.samples);
 }
 
 template <class Field>
@@ -245,7 +246,7 @@ void describe(Field& field, Is<CaseResult> auto& result) {
   field("shape", result.shape);
   field.derived("fill", [&] { return deciding_fill(result); });
   field("fills", result.fills);
-  field("seed", result.seed);
+  field.measured("seed", result.seed, !result.fills.empty());
   field("verdict", result.verdict);
   field("reason", result.reason);
   field("detail", result.detail);
@@ -257,11 +258,11 @@ void describe(Field& field, Is<CaseResult> auto& result) {
   field.derived("noisy", [&] { return is_noisy(result); });
   field.added("noise", result.noise);
   field.added("remeasured", result.remeasured);
-  field("floor_ms", result.floor_ms);
+  field.milliseconds("floor_ms", result.floor_ms);
   field("binding_ceiling", result.binding_ceiling);
   field("percent_of_floor", result.percent_of_floor);
   field("speedup", result.speedup);
-  field("prepare_ms", result.prepare_ms);
+  field.milliseconds("prepare_ms", result.prepare_ms);
   field("workspace_bytes", result.workspace_bytes);
   field("plan_bytes", result.plan_bytes);
   field("launch", result.launch);
@@ -319,6 +320,10 @@ class Writer {
   }
   template <class T>
   void added(const char* key, const T& value) {
+    (*this)(key, value);
+  }
+  template <class T>
+  void milliseconds(const char* key, const T& value) {
     (*this)(key, value);
   }
   template <std::integral T>
@@ -415,6 +420,11 @@ class Reader {
     value = T();
     if (node_.value().contains(key)) read(member(key), value);
   }
+  template <class T>
+  void milliseconds(const char* key, T& value) {
+    (*this)(key, value);
+    want_milliseconds(node_.at(key), value);
+  }
   template <std::integral T>
   void known(const char* key, T& value) {
     value = 0;
@@ -488,9 +498,26 @@ class Reader {
     else
       node.want("a number, \"nan\", \"inf\" or \"-inf\"");
   }
+  static void want_milliseconds(const JsonNode& node, double value) {
+    if (!std::isfinite(value) || value < 0) node.want("a number of at least 0");
+  }
+  template <class T>
+  static void want_milliseconds(const JsonNode& node, const std::optional<T>& value) {
+    if (value) want_milliseconds(node, *value);
+  }
+  static void want_milliseconds(const JsonNode& node, const auto& values) {
+    for (std::size_t i = 0; i < std::size(values); ++i) want_milliseconds(node.at(i), values[i]);
+  }
   static void read(const JsonNode& node, std::string& value) {
     if (!node.value().is_null() && !node.value().is_string()) node.want("a string or null");
     value = node.value().is_null() ? std::string() : node.value().get<std::string>();
+  }
+  static void read(const JsonNode& node, Shape& shape) {
+    read_object(node, shape);
+    for (const Dimension& dimension : kDimensions)
+      if (shape.*dimension.value < dimension.least)
+        node.at(std::string(1, dimension.letter)).want(wanted(dimension));
+    if (const auto why = check_shape(shape)) node.fail(*why);  // too large
   }
   static void read(const JsonNode& node, Tolerance& tolerance) {
     std::string text;

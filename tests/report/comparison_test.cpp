@@ -109,6 +109,8 @@ TEST_F(Comparison, TimesThatCannotBeComparedAreNotJudged) {
   add("few", 2, 3);
   add("noisy", 2);
   after_.cases.back().noise = "the SM clock moved by 9 %";
+  add("unmeasurable", 2);
+  before_.cases.back().time_ms = summarise_samples(std::vector<double>(30, 0.0));
   add("other_cache", 2);
   before_.cases.back().time_ms->cache = Cache::cold;
   after_.cases.back().time_ms->cache = Cache::hot;
@@ -119,7 +121,8 @@ TEST_F(Comparison, TimesThatCannotBeComparedAreNotJudged) {
     reasons.push_back(pair.not_judged);
   }
   EXPECT_THAT(reasons, ElementsAre("emulated", "no time in the old report", "no samples", "too few samples",
-                                   "noisy in the new report", "timed with a cold cache, now with a hot one"));
+                                   "noisy in the new report", "too short for the clock in the old report",
+                                   "timed with a cold cache, now with a hot one"));
   EXPECT_FALSE(comparison.has_regression());
   EXPECT_THAT(table_of(before_, after_),
               HasSubstr("time not judged: emulated: emulated:fp32 on n64c64h256w256k128\n"));
@@ -135,6 +138,30 @@ TEST_F(Comparison, WhatIsNoLongerRightIsARegression) {
     EXPECT_FALSE(compare(after, before).has_regression()) << "mended";
     EXPECT_FALSE(compare(after, after).has_regression()) << "it was so before";
   }
+}
+
+TEST_F(Comparison, WhatWasInterruptedIsARegression) {
+  const Report before{.cases = {testing::passed_case("naive", MathClass::fp32, 2)}};
+  Report after{.cases = {testing::skipped_case("naive", MathClass::fp32)}};
+  EXPECT_FALSE(compare(before, after).has_regression()) << "for a reason that the variant declares";
+  EXPECT_THAT(table_of(before, after), HasSubstr("passed -> skipped"));
+  after.cases.front().reason = reason::interrupted;
+  after.cases.front().detail = "the run ended before this case did";
+  EXPECT_TRUE(compare(before, after).has_regression());
+  EXPECT_THAT(table_of(before, after), HasSubstr("passed -> interrupted"));
+  EXPECT_THAT(
+      table_of(before, after),
+      HasSubstr("\ninterrupted naive:fp32 on n64c64h256w256k128: passed before; the run ended before"));
+  EXPECT_FALSE(compare(after, after).has_regression());
+}
+
+TEST_F(Comparison, ControlCharactersAreNotShown) {
+  add("a\033[31m\nb\xC2\x9B", 1);
+  before_.cases.push_back(timed_case("old\tgone\x7F", 2, random_));
+  const std::string table = table_of(before_, after_);
+  EXPECT_THAT(table, HasSubstr("a [31m b "));
+  EXPECT_THAT(table, HasSubstr("only in the old report: old gone :fp32"));
+  EXPECT_EQ(table.find_first_of("\033\t\x7F\xC2"), table.npos) << table;
 }
 
 TEST_F(Comparison, TellsVerdictsWithTheirRepetition) {

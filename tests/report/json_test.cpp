@@ -268,11 +268,48 @@ TEST(JsonCase, MistakesAreToldWithTheirPlace) {
   EXPECT_EQ(refusal([](json& c) { c = json::array(); }), "worker: is an empty array; want an object");
 }
 
+TEST(JsonCase, TimesAndShapesAreThoseThatCanBe) {
+  for (const json& bad : {json("nan"), json("inf"), json(-1e-9)}) {
+    const std::string why = " is " + bad.dump() + "; want a number of at least 0";
+    EXPECT_EQ(refusal([&](json& c) { c["time_ms"]["samples"][2] = bad; }),
+              "worker: /time_ms/samples/2:" + why);
+    EXPECT_EQ(refusal([&](json& c) { c["time_ms"]["ci95"][1] = bad; }), "worker: /time_ms/ci95/1:" + why);
+    for (const char* key : {"median", "mean", "min", "p5", "p95", "stddev"})
+      EXPECT_EQ(refusal([&](json& c) { c["time_ms"][key] = bad; }),
+                std::string("worker: /time_ms/") + key + ":" + why);
+    for (const char* key : {"floor_ms", "prepare_ms"})
+      EXPECT_EQ(refusal([&](json& c) { c[key] = bad; }), std::string("worker: /") + key + ":" + why);
+  }
+  EXPECT_EQ(refusal([](json& c) { c["time_ms"]["samples"][0] = 0; }), "accepted") << "a coarse clock";
+
+  EXPECT_EQ(refusal([](json& c) { c["shape"]["n"] = -1; }),
+            "worker: /shape/n: is -1; want an integer of at least 1");
+  EXPECT_THAT(refusal([](json& c) { c["shape"]["h"] = 2; }),
+              HasSubstr("/shape/h: is 2; want an integer of at least 3"));
+  EXPECT_THAT(refusal([](json& c) { c["shape"]["n"] = c["shape"]["c"] = 1LL << 40; }),
+              ::testing::StartsWith("worker: /shape: "));
+}
+
 TEST(JsonCase, TextThatIsNotJsonIsRefused) {
   // Half a line is what a worker that was killed leaves.
   const std::string line = to_json_line(testing::passed_case("naive", MathClass::fp32, 1));
   EXPECT_THROW(case_from_json(line.substr(0, line.size() / 2), "worker"), InputError);
   EXPECT_THROW(case_from_json("", "worker"), InputError);
+}
+
+TEST(JsonCase, GivenTensorsHaveNoSeed) {
+  const Report report = testing::given_report();
+  const json told = json_of(report.cases.front());
+  EXPECT_TRUE(told["seed"].is_null());
+  EXPECT_TRUE(told["checks"][0]["seed"].is_null());
+  EXPECT_TRUE(json::parse(to_json(report))["plan"]["seed"].is_null());
+}
+
+TEST(JsonReportFile, RuleOfTheTimingIsToldWhereOneWasAskedFor) {
+  Report report = testing::small_report();
+  EXPECT_FALSE(json::parse(to_json(report))["plan"]["timing"].is_null());
+  report.plan.options.time = false;
+  EXPECT_TRUE(json::parse(to_json(report))["plan"]["timing"].is_null());
 }
 
 TEST(JsonReportFile, KeepsCeilings) {

@@ -282,6 +282,7 @@ Report untimed_report() {
   report.environment.git_revision = "unknown";
   report.environment.command_line = "convmish-bench --no-check";
   report.environment.started_at = "2026-02-03T04:05:06Z";
+  report.plan.options.fills = {Fill::kernelbench};
   report.cases.emplace_back();
   report.cases.back().variant = "naive";
   report.cases.back().shape = {.n = 1, .c = 1, .h = 3, .w = 3, .k = 1};
