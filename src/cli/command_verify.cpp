@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <vector>
 
 #include "cli/case_exit_code.hpp"
 #include "cli/commands.hpp"
@@ -17,7 +18,20 @@ namespace {
 
 /// What the folder is called stands for what computed y.
 std::string name_of(const std::filesystem::path& folder) {
-  return std::filesystem::canonical(folder).filename().string();
+  const auto path = std::filesystem::canonical(folder);
+  return (path.has_filename() ? path.filename() : path).string();  // the root has no name but its path
+}
+
+/// The command that judges the tensors again: where its reports went is no part of it.
+std::string repeat_command(const TensorOptions& tensors, const DeviceInfo& device) {
+  const std::string folder = tensors.folder.string(), math(to_string(tensors.math)),
+                    layout(to_string(tensors.y_layout));
+  const std::string on = device.kind == DeviceKind::cuda ? fmt::format("cuda:{}", device.index) : "cpu";
+  std::vector words{"convmish-bench", "verify", "--tensors", folder.c_str(), "--device", on.c_str()};
+  const TensorOptions defaults;
+  if (tensors.math != defaults.math) words.insert(words.end(), {"--math-class", math.c_str()});
+  if (tensors.y_layout != defaults.y_layout) words.insert(words.end(), {"--layout", layout.c_str()});
+  return command_line(words);
 }
 
 FillResult verify_on(Device& device, const GivenTensors& tensors, MathClass math) {
@@ -61,7 +75,7 @@ ExitCode command_verify(const CommandLine& line, const DeviceFactories& devices)
   result.reason = check.reason;
   result.detail = check.detail;
   result.checks = {check};
-  result.repeat = command_line(line.arguments);
+  result.repeat = repeat_command(line.tensors, info);
 
   const TerminalStyle style = terminal_style(::fileno(out));
   fmt::print(out, "\n{}\n{}\n", shape_table(report.cases, info, "", style),

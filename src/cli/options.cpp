@@ -273,7 +273,8 @@ std::vector<std::string> read_operands(const std::vector<std::string>& rest, Ver
   const auto wanted =
       word.operands.empty() ? 0 : static_cast<std::size_t>(1 + std::ranges::count(word.operands, ' '));
   if (rest.size() > 1 + wanted)
-    throw InputError(fmt::format("unexpected \"{}\" behind {}", rest[1 + wanted], usage_of(word)));
+    throw InputError(fmt::format("unexpected \"{}\" behind {}{}", rest[1 + wanted], usage_of(word),
+                                 verb == Verb::verify ? "; want the folder as --tensors DIR" : ""));
   if (rest.size() < 1 + wanted && wanted > 0) throw InputError(fmt::format("want {}", usage_of(word)));
   return rest.empty() ? rest : std::vector(rest.begin() + 1, rest.end());
 }
@@ -287,8 +288,10 @@ void refuse_foreign_options(const Tokens& tokens, const std::vector<Option>& tab
     std::vector<std::string_view> words;
     for (const VerbWord& other : kVerbs)
       if ((option.verbs & only(other.verb)) != 0) words.push_back(other.word);
-    throw InputError(fmt::format("--{} is an option of {}, not of {}", option.name, fmt::join(words, " and "),
-                                 word_of(verb).word));
+    const bool negated =
+        option.takes == Takes::on_off && tokens.given.at(std::string(option.name)).back() == kOff;
+    throw InputError(fmt::format("--{}{} is an option of {}, not of {}", negated ? "no-" : "", option.name,
+                                 fmt::join(words, " and "), word_of(verb).word));
   }
 }
 

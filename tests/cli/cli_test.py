@@ -415,6 +415,25 @@ class Compare(Cli):
             self.assert_refused(
                 USAGE, f'{new}: /schema_version: is "2.0"; want "1.x"', "compare", self.old, new, *options)
 
+    def test_times_and_shapes_that_cannot_be(self):
+        def spoil(report):
+            report["cases"][0]["time_ms"]["samples"][0] = "nan"
+
+        new = self.write("nan", spoil)
+        self.assert_refused(
+            USAGE, f'{new}: /cases/0/time_ms/samples/0: is "nan"; want a number of at least 0', "compare", self.old, new)
+
+        def empty(report):
+            report["cases"][0]["shape"]["n"] = -1
+
+        new = self.write("empty", empty)
+        self.assert_refused(
+            USAGE, f"{new}: /cases/0/shape/n: is -1; want an integer of at least 1", "compare", self.old, new)
+
+    def test_option_of_a_run(self):
+        self.assert_refused(
+            USAGE, "--no-time is an option of run, not of compare", "compare", self.old, self.old, "--no-time")
+
     def test_files_that_are_no_reports(self):
         missing = self.folder / "none.json"
         self.assert_refused(
@@ -575,6 +594,27 @@ class Verify(Cli):
         self.save_y([0.0] * (self.N * self.K * self.P * self.Q))
         self.assert_verdict("mistrusted")
 
+    def test_nothing_finite_proves_nothing(self):
+        """Not even where y is NaN as it should be, or an infinity."""
+        for value, result in ((math.nan, math.nan), (math.inf, math.inf)):
+            self.save("x", (self.N, self.C, self.H, self.W), [value] * len(self.x))
+            self.save("filter", (self.K, self.C, 3, 3), [1.0] * len(self.filter))
+            self.save_y([result] * (self.N * self.K * self.P * self.Q))
+            case, text = self.assert_verdict("mistrusted")
+            self.assertEqual(case["reason"], "weak_data")
+            self.assertIn("no output that was compared is a finite number", text)
+
+    def test_report_tells_nothing_that_was_not_so(self):
+        report = self.folder / "given.json"
+        self.verify("--json", report, "--csv", self.folder / "given.csv", "--layout", "nchw")
+        document = json.loads(report.read_text())
+        (case,) = document["cases"]
+        for told in (case["seed"], case["checks"][0]["seed"], document["plan"]["seed"], document["plan"]["timing"]):
+            self.assertIsNone(told)
+        self.assertEqual(case["repeat"], f"convmish-bench verify --tensors {self.folder} --device cpu")
+        (row,) = csv.DictReader((self.folder / "given.csv").read_text().splitlines())
+        self.assertEqual(row["seed"], "")
+
     def assert_folder_refused(self, line):
         self.assert_refused(USAGE, line, "verify", "--tensors", self.folder, "--device", "cpu")
 
@@ -605,6 +645,8 @@ class Verify(Cli):
             USAGE, f"{missing}: is no folder; want one that holds x.npy, filter.npy, bias.npy and y.npy",
             "verify", "--tensors", missing)  # fmt: skip
         self.assert_refused(USAGE, "verify wants --tensors DIR", "verify")
+        self.assert_refused(
+            USAGE, 'unexpected "good" behind verify; want the folder as --tensors DIR', "verify", "good")
 
 
 if __name__ == "__main__":

@@ -288,7 +288,7 @@ TEST(CommandLine, RefusesOtherDevices) {
 
 TEST(CommandLine, RefusesWhatAVerbWouldIgnore) {
   EXPECT_EQ(refusal({"list", "--variant", "naive"}), "--variant is an option of run, not of list");
-  EXPECT_EQ(refusal({"--list", "--no-check"}), "--check is an option of run, not of list");
+  EXPECT_EQ(refusal({"--list", "--no-check"}), "--no-check is an option of run, not of list");
   EXPECT_EQ(refusal({"selftest", "--variant", "naive"}), "--variant is an option of run, not of selftest");
   EXPECT_EQ(refusal({"list", "--seed", "7"}), "--seed is an option of run and selftest, not of list");
   EXPECT_EQ(refusal({"list", "--config", "/nonexistent"}), "--config is an option of run, not of list");
