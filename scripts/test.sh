@@ -21,7 +21,8 @@ test_preset() {
     return
   fi
   rm -f "$results"
-  ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error --parallel 2 \
+  # One more than there are cores: some tests wait for a time limit.
+  ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error --parallel $(($(nproc) + 1)) \
     --output-junit "$results" || status=1
   [ -e "$results" ] || return 0
   local tests skips
