@@ -75,4 +75,8 @@ double fingerprint_limit(MathClass math) {
   return 0;
 }
 
+bool fits_class(const ErrorSummary& error, MathClass declared) {
+  return !error.fingerprint || *error.fingerprint <= fingerprint_limit(declared);
+}
+
 }  // namespace convmish

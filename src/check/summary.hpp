@@ -22,4 +22,7 @@ std::string consistent_with(double fingerprint);
 /// The largest R with which a case passes as its declared class.
 double fingerprint_limit(MathClass math);
 
+/// Whether the fingerprint, where there is one, keeps within the limit of the class.
+bool fits_class(const ErrorSummary& error, MathClass declared);
+
 }  // namespace convmish

@@ -49,7 +49,7 @@ void fail(FillResult& result, std::string_view reason, std::string detail) {
 
 void judge_summary(FillResult& result, MathClass declared) {
   const ErrorSummary& error = result.error;
-  if (error.fingerprint && !(*error.fingerprint <= fingerprint_limit(declared)))
+  if (!fits_class(error, declared))
     return fail(result, reason::wrong_class,
                 fmt::format("declared {}, but its error is that of {} (R = {:.3g}, at most {:.3g})",
                             to_string(declared), error.consistent_with, *error.fingerprint,
