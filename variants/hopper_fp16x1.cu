@@ -125,6 +125,18 @@ Plan make_plan(const Problem& problem, Args args, void (*kernel)(Args), std::siz
   return plan;
 }
 
+/// What both kernels are told; their tiles are still to be filled in.
+template <class Args>
+Args common_args(const Shape& shape, const hopper::PackedFilter& packed) {
+  Args args{};
+  args.filter = packed.halves;
+  args.affine = packed.affine;
+  args.n = static_cast<int>(shape.n), args.c = static_cast<int>(shape.c), args.h = static_cast<int>(shape.h);
+  args.w = static_cast<int>(shape.w), args.k = static_cast<int>(shape.k);
+  args.p = static_cast<int>(shape.p()), args.q = static_cast<int>(shape.q());
+  return args;
+}
+
 template <class Kernel>
 void allow_shared_memory(Kernel kernel, std::size_t bytes) {
   CONVMISH_CHECK_CUDA(
@@ -135,12 +147,7 @@ Plan prepare_row_ring(const Problem& problem) {
   using namespace hopper::row_ring;
   const Shape& shape = problem.shape;
   const hopper::PackedFilter packed = hopper::repack(problem);
-  Args args{};
-  args.filter = packed.halves;
-  args.affine = packed.affine;
-  args.n = static_cast<int>(shape.n), args.c = static_cast<int>(shape.c), args.h = static_cast<int>(shape.h);
-  args.w = static_cast<int>(shape.w), args.k = static_cast<int>(shape.k);
-  args.p = static_cast<int>(shape.p()), args.q = static_cast<int>(shape.q());
+  Args args = common_args<Args>(shape, packed);
   args.strips = static_cast<int>(divide_up(shape.q(), kStripColumns));
   args.k_clusters = static_cast<int>(divide_up(shape.k, kClusterK));
 
@@ -174,12 +181,7 @@ Plan prepare_streamed(const Problem& problem, const Choice& choice) {
   using C = Config<kM>;
   const Shape& shape = problem.shape;
   const hopper::PackedFilter packed = hopper::repack(problem);
-  Args args{};
-  args.filter = packed.halves;
-  args.affine = packed.affine;
-  args.n = static_cast<int>(shape.n), args.c = static_cast<int>(shape.c), args.h = static_cast<int>(shape.h);
-  args.w = static_cast<int>(shape.w), args.k = static_cast<int>(shape.k);
-  args.p = static_cast<int>(shape.p()), args.q = static_cast<int>(shape.q());
+  Args args = common_args<Args>(shape, packed);
   args.rows = choice.rows, args.columns = choice.columns;
   args.strips = static_cast<int>(divide_up(shape.q(), choice.columns));
   args.row_units = divide_up(shape.n * shape.h - (kFilterSize - 1), choice.rows);

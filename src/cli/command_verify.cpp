@@ -9,6 +9,7 @@
 #include "cli/failure.hpp"
 #include "cli/open_device.hpp"
 #include "cli/tensor_files.hpp"
+#include "core/device_text.hpp"
 #include "core/shape_text.hpp"
 #include "report/environment.hpp"
 #include "report/table.hpp"
@@ -25,8 +26,7 @@ std::string name_of(const std::filesystem::path& folder) {
 /// The command that judges the tensors again: where its reports went is no part of it.
 std::string repeat_command(const TensorOptions& tensors, const DeviceInfo& device) {
   const std::string folder = tensors.folder.string(), math(to_string(tensors.math)),
-                    layout(to_string(tensors.y_layout));
-  const std::string on = device.kind == DeviceKind::cuda ? fmt::format("cuda:{}", device.index) : "cpu";
+                    layout(to_string(tensors.y_layout)), on = to_string(device);
   std::vector words{"convmish-bench", "verify", "--tensors", folder.c_str(), "--device", on.c_str()};
   const TensorOptions defaults;
   if (tensors.math != defaults.math) words.insert(words.end(), {"--math-class", math.c_str()});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/device_text.hpp"
 #include "core/error.hpp"
 #include "core/shape_text.hpp"
 #include "run/cross_check.hpp"
@@ -348,15 +349,14 @@ CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions
                     .shape = shape,
                     .seed = run.seed,
                     .fills = run.fills};
-  result.repeat = repeat_command(result, run, device.index);
+  result.repeat = repeat_command(result, run, device);
   return result;
 }
 
-std::string repeat_command(const CaseResult& result, const RunOptions& options, int cuda_index) {
+std::string repeat_command(const CaseResult& result, const RunOptions& options, const DeviceInfo& device) {
   std::string command =
-      fmt::format("convmish-bench --variant {}:{} --shape {} --device {}{} --seed {}", result.variant,
-                  to_string(result.math_class), to_string(result.shape), to_string(result.device),
-                  result.device == DeviceKind::cuda ? fmt::format(":{}", cuda_index) : "", result.seed);
+      fmt::format("convmish-bench --variant {}:{} --shape {} --device {} --seed {}", result.variant,
+                  to_string(result.math_class), to_string(result.shape), to_string(device), result.seed);
   std::string fills;
   for (const Fill fill : result.fills) fills += (fills.empty() ? "" : ",") + std::string(to_string(fill));
   command += " --fill " + fills;

@@ -41,6 +41,6 @@ CaseResult new_case(const Variant& variant, const Shape& shape, const RunOptions
                     const DeviceInfo& device);
 
 /// The command line that repeats one case, with every option that is not the default.
-std::string repeat_command(const CaseResult& result, const RunOptions& options, int cuda_index);
+std::string repeat_command(const CaseResult& result, const RunOptions& options, const DeviceInfo& device);
 
 }  // namespace convmish

@@ -5,8 +5,10 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "check/acceptance.hpp"
+#include "check/multiplicand.hpp"
 #include "core/variant.hpp"
 
 namespace convmish {
@@ -26,6 +28,23 @@ inline void convolve_on_host(const Problem& problem, const LaunchArgs& args) {
                    problem.filter[(k * s.c + c) * kTaps + tap];
           *y++ = static_cast<float>(activation64(static_cast<double>(z)));
         }
+}
+
+/// The same, of multiplicands that are rounded first.
+inline void convolve_rounded_on_host(const Problem& problem, const LaunchArgs& args,
+                                     Multiplicands multiplicands) {
+  const auto rounded = [multiplicands](const float* from, std::int64_t count) {
+    std::vector<float> to(from, from + count);
+    for (float& value : to) value = round_multiplicand(multiplicands, value);
+    return to;
+  };
+  const std::vector<float> x = rounded(args.x, problem.shape.x_elements());
+  const std::vector<float> filter = rounded(problem.filter, problem.shape.filter_elements());
+  Problem coarse = problem;
+  coarse.filter = filter.data();
+  LaunchArgs on_coarse = args;
+  on_coarse.x = x.data();
+  convolve_on_host(coarse, on_coarse);
 }
 
 using HostLaunch = std::function<void(const Problem&, const LaunchArgs&)>;

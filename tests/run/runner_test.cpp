@@ -203,19 +203,7 @@ TEST(Runner, FailsAnotherClassWhenTimed) {
       // Exact where one element outweighs others: there the rule itself would tell.
       const bool rounds =
           problem.timed && *std::max_element(args.x, args.x + problem.shape.x_elements()) < 100;
-      const auto rounded = [rounds](const float* from, std::int64_t count) {
-        std::vector<float> to(from, from + count);
-        if (rounds)
-          for (float& value : to) value = round_multiplicand(Multiplicands::tf32, value);
-        return to;
-      };
-      const std::vector<float> x = rounded(args.x, problem.shape.x_elements());
-      const std::vector<float> filter = rounded(problem.filter, problem.shape.filter_elements());
-      Problem with = problem;
-      with.filter = filter.data();
-      LaunchArgs on = args;
-      on.x = x.data();
-      convolve_on_host(with, on);
+      convolve_rounded_on_host(problem, args, rounds ? Multiplicands::tf32 : Multiplicands::exact);
     };
     return plan;
   };

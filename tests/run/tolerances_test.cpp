@@ -30,18 +30,7 @@ CaseResult run(const Variant& variant, std::vector<Tolerance> tolerances,
 
 Variant with_tf32_multiplicands() {
   return host_variant("tf32", [](const Problem& problem, const LaunchArgs& args) {
-    const auto rounded = [](const float* from, std::int64_t count) {
-      std::vector<float> to(from, from + count);
-      for (float& value : to) value = round_multiplicand(Multiplicands::tf32, value);
-      return to;
-    };
-    const std::vector<float> x = rounded(args.x, problem.shape.x_elements());
-    const std::vector<float> filter = rounded(problem.filter, problem.shape.filter_elements());
-    Problem coarse = problem;
-    coarse.filter = filter.data();
-    LaunchArgs on_coarse = args;
-    on_coarse.x = x.data();
-    convolve_on_host(coarse, on_coarse);
+    convolve_rounded_on_host(problem, args, Multiplicands::tf32);
   });
 }
 
