@@ -1,6 +1,10 @@
 // The fp16 operands of the Hopper kernels: their layouts in shared memory, their scales, and the guard that
 // tells which inputs fp16 cannot hold.
 //
+// A multiplicand is written in kTerms fp16 terms: rounded once (1), or split in a high and a low one (2) that
+// together hold 22 bits. The low term is 2^11 times what the high one leaves, so that both lie in the same
+// range, and the products with one of them count 2^-11.
+//
 // Implicit GEMM with output channels as wgmma's M and pixels as its N:
 //
 //   filter  [64 output channels][64 input channels], one such matrix a filter tap, K-major, 128-byte swizzle
@@ -10,8 +14,8 @@
 //
 // Range: fp16 holds 11 significant bits from 2^-14 to 65504. x is scaled by 2^8, so full precision reaches
 // from 2^-22 to 255.9; each output channel's filter by the power of two that brings its largest weight to
-// [2^14, 2^15), so that weights down to 2^-28 of it are exact to 11 bits. What falls outside is seen here,
-// and recomputed in fp32 (hopper_recompute.cuh).
+// [2^14, 2^15), so that weights down to 2^-28 of it keep full precision. What falls outside is seen here, and
+// recomputed in fp32 (hopper_recompute.cuh).
 #pragma once
 
 #include <cuda_fp16.h>
@@ -34,10 +38,12 @@ inline constexpr int kStepC = 16;  // input channels a wgmma sums over: its K
 inline constexpr int kSteps = kBlockC / kStepC;
 inline constexpr int kTapBytes = kBlockK * kBlockC * sizeof(__half);
 
-/// fp32 sums of 64 output channels x 128 pixels, spread over a warpgroup: thread (warp, lane) holds, for j <
-/// 16 and e < 2, pixel 8 j + 2 (lane % 4) + e of channels 16 warp + lane / 4 (element 4 j + e) and of the
-/// channel 8 farther (element 4 j + 2 + e).
-using Accumulator = float[kBlockK * kBlockPixels / 128];
+/// fp32 sums of 64 output channels x kPixels pixels, spread over a warpgroup: thread (warp, lane) holds, for
+/// j < kPixels / 8 and e < 2, pixel 8 j + 2 (lane % 4) + e of channels 16 warp + lane / 4 (element 4 j + e)
+/// and of the channel 8 farther (element 4 j + 2 + e).
+template <int kPixels>
+using SumsOf = float[kBlockK * kPixels / 128];
+using Accumulator = SumsOf<kBlockPixels>;
 
 /// What takes a sum back to z: z = sum * scale + bias.
 struct ChannelAffine {
@@ -56,13 +62,13 @@ __device__ __forceinline__ std::uint64_t pixel_descriptor(ptx::SharedAddress fir
 }
 
 /// One filter tap: sums += filter x pixels over 64 input channels. The caller fences, commits and waits.
-__device__ __forceinline__ void mma_tap(Accumulator& sums, std::uint64_t filter, std::uint64_t pixels,
+template <int kPixels = kBlockPixels>
+__device__ __forceinline__ void mma_tap(SumsOf<kPixels>& sums, std::uint64_t filter, std::uint64_t pixels,
                                         std::uint32_t plane_bytes, bool first_tap) {
 #pragma unroll
   for (int step = 0; step < kSteps; ++step)
-    ptx::wgmma_m64k16<kBlockPixels>(sums, filter + ptx::descriptor_step(step * kStepC * sizeof(__half)),
-                                    pixels + step * ptx::descriptor_step(2 * plane_bytes),
-                                    !first_tap || step > 0);
+    ptx::wgmma_m64k16<kPixels>(sums, filter + ptx::descriptor_step(step * kStepC * sizeof(__half)),
+                               pixels + step * ptx::descriptor_step(2 * plane_bytes), !first_tap || step > 0);
 }
 
 // --- conversion ------------------------------------------------------------------------------------------
@@ -76,13 +82,30 @@ __device__ __forceinline__ float scale_x(float v) {
   return __int_as_float(__float_as_int(v) + (kXScaleLog2 << 23));
 }
 
-/// Whether rounding 2^8 v to fp16 costs more than its unit roundoff. (Written for NaN to be true.)
-__device__ __forceinline__ bool fp16_loses_bits(float v) {
-  const float scaled = v * kXScale;
-  return !(fabsf(__half2float(__float2half_rn(scaled)) - scaled) <= 0x1p-11f * fabsf(scaled));
+inline constexpr float kLowScale = 0x1p-11f;  // what a low term counts
+
+/// `scaled` in fp16: scaled = terms[0] + 2^-11 terms[1], but for the returned rest. What is subtracted is
+/// exact.
+template <int kTerms>
+__device__ __forceinline__ float split(float scaled, __half (&terms)[kTerms]) {
+  terms[0] = __float2half_rn(scaled);
+  float rest = scaled - __half2float(terms[0]);
+  if constexpr (kTerms == 2) {
+    terms[1] = __float2half_rn(rest / kLowScale);
+    rest -= __half2float(terms[1]) * kLowScale;
+  }
+  return rest;
 }
 
-/// Watches values go by and tells whether fp16_loses_bits() is possible for any: a zero never raises it.
+/// Whether splitting costs more than its unit roundoff, 2^-11 or 2^-22. (Written for NaN to be true.)
+template <int kTerms>
+__device__ __forceinline__ bool split_loses_bits(float scaled) {
+  __half terms[kTerms];
+  const float rest = split(scaled, terms);
+  return !(fabsf(rest) <= (kTerms == 1 ? kLowScale : kLowScale * kLowScale) * fabsf(scaled));
+}
+
+/// Watches values go by and tells whether split_loses_bits() is possible for any: a zero never raises it.
 class RangeGuard {
  public:
   __device__ __forceinline__ void see(float v) {
@@ -101,16 +124,29 @@ class RangeGuard {
   std::uint32_t smallest_ = ~0u;
 };
 
-/// Eight channels of one pixel as fp16.
-__device__ __forceinline__ uint4 convert_granule(const float (&v)[kPlaneChannels]) {
-  uint4 granule;
-  std::uint32_t* words = &granule.x;
+/// Eight channels of one pixel as fp16 terms.
+template <int kTerms>
+__device__ __forceinline__ void convert_granule(const float (&v)[kPlaneChannels], uint4 (&granules)[kTerms]) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const __half2 pair = __floats2half2_rn(scale_x(v[2 * i]), scale_x(v[2 * i + 1]));
-    memcpy(&words[i], &pair, sizeof pair);
+  for (int i = 0; i < kPlaneChannels / 2; ++i) {
+    const float scaled[2] = {scale_x(v[2 * i]), scale_x(v[2 * i + 1])};
+    const __half2 high = __floats2half2_rn(scaled[0], scaled[1]);
+    memcpy(&granules[0].x + i, &high, sizeof high);
+    if constexpr (kTerms == 2) {
+      const float2 taken = __half22float2(high);
+      const __half2 low =
+          __floats2half2_rn((scaled[0] - taken.x) / kLowScale, (scaled[1] - taken.y) / kLowScale);
+      memcpy(&granules[1].x + i, &low, sizeof low);
+    }
   }
-  return granule;
+}
+
+/// Between converting and storing, so that loads may be sent out in between.
+template <int kTerms>
+__device__ __forceinline__ void keep_in_registers(uint4 (&granules)[kTerms]) {
+#pragma unroll
+  for (uint4& granule : granules)
+    asm volatile("" : "+r"(granule.x), "+r"(granule.y), "+r"(granule.z), "+r"(granule.w));
 }
 
 // --- filter ----------------------------------------------------------------------------------------------
@@ -123,15 +159,18 @@ CONVMISH_HD constexpr int input_blocks(int c) {
   return (c + kBlockC - 1) / kBlockC;
 }
 
-/// Bytes of the repacked filter: [output block][input block][tap], each one matrix as above; 0 beyond k and
-/// c.
-inline constexpr std::int64_t packed_filter_bytes(const Shape& shape) {
-  return std::int64_t{output_blocks(shape)} * input_blocks(static_cast<int>(shape.c)) * kTaps * kTapBytes;
+/// Bytes of the repacked filter: [output block][input block][tap][term], each one matrix as above; 0 beyond k
+/// and c.
+inline constexpr std::int64_t packed_filter_bytes(const Shape& shape, int terms) {
+  return std::int64_t{output_blocks(shape)} * input_blocks(static_cast<int>(shape.c)) * kTaps * terms *
+         kTapBytes;
 }
 
 /// Index of a half in the repacked filter.
-__device__ __forceinline__ std::int64_t packed_filter_index(int k, int c, int tap, int c_blocks) {
-  const std::int64_t matrix = (std::int64_t{k / kBlockK} * c_blocks + c / kBlockC) * kTaps + tap;
+template <int kTerms>
+__device__ __forceinline__ std::int64_t packed_filter_index(int k, int c, int tap, int term, int c_blocks) {
+  const std::int64_t matrix =
+      ((std::int64_t{k / kBlockK} * c_blocks + c / kBlockC) * kTaps + tap) * kTerms + term;
   const int row = k % kBlockK, granule = c % kBlockC / kPlaneChannels;
   // The 128-byte swizzle: granules of a row are permuted by its number in its group of 8.
   return matrix * (kBlockK * kBlockC) + row * kBlockC + (granule ^ row % 8) * kPlaneChannels +

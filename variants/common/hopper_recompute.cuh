@@ -1,9 +1,9 @@
 // The second pass of the Hopper kernels: outputs that fp16 multiplicands cannot serve, again in fp32.
 //
 // The first pass leaves a flag for every granule of x (some channels of some pixels) in which a value was
-// outside the range where fp16 keeps 11 bits. Here each flagged granule is read again, and the outputs whose
-// window holds a value that rounding to fp16 really costs bits are recomputed from the fp32 tensors. Without
-// flags the pass reads the flags and ends.
+// outside the range where fp16 keeps its precision. Here each flagged granule is read again, and the outputs
+// whose window holds a value that rounding to fp16 really costs bits are recomputed from the fp32 tensors.
+// Without flags the pass reads the flags and ends.
 #pragma once
 
 #include "variants/common/hopper_operands.cuh"
@@ -42,9 +42,11 @@ struct RecomputeArgs {
   __device__ int q() const { return w - (kFilterSize - 1); }
 };
 
-/// Marks the outputs of `unit` that have a value in `granule` in their window which fp16 cannot hold.
-__device__ inline void scan_granule(const RecomputeArgs& args, const OutputUnit& unit, const Granule& granule,
-                                    std::uint8_t* lost) {
+/// Marks the outputs of `unit` that have a value in `granule` in their window which kTerms fp16 terms cannot
+/// hold.
+template <int kTerms>
+__device__ void scan_granule(const RecomputeArgs& args, const OutputUnit& unit, const Granule& granule,
+                             std::uint8_t* lost) {
   const int width = unit.columns + kFilterSize - 1;
   const std::int64_t plane = std::int64_t{args.h} * args.w;
   for (int i = threadIdx.x; i < granule.rows * width; i += kRecomputeThreads) {
@@ -55,7 +57,7 @@ __device__ inline void scan_granule(const RecomputeArgs& args, const OutputUnit&
                                unit.first_column + column;
     bool loses_bits = false;
     for (int c = granule.first_channel; c < min(granule.first_channel + granule.channels, args.c); ++c)
-      loses_bits |= fp16_loses_bits(pixel[c * plane]);
+      loses_bits |= split_loses_bits<kTerms>(pixel[c * plane] * kXScale);
     if (!loses_bits) continue;
     for (int r = 0; r < kFilterSize; ++r)
       for (int s = 0; s < kFilterSize; ++s)
@@ -97,7 +99,7 @@ __device__ inline void recompute_outputs(const RecomputeArgs& args, const Output
 }
 
 /// `Units` maps the first pass's flags: count(), unit(i), flag_count(), granule(i).
-template <class Units>
+template <int kTerms, class Units>
 __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeArgs args, Units units) {
   __shared__ bool flagged[kUnitsPerBlock];
   __shared__ std::uint8_t lost[kMaxUnitOutputs];
@@ -123,7 +125,7 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
     if (threadIdx.x == 0) list_count = 0;
     __syncthreads();
     for (int f = 0; f < units.flag_count(); ++f)
-      if (unit.flags[f]) scan_granule(args, unit, units.granule(f), lost);
+      if (unit.flags[f]) scan_granule<kTerms>(args, unit, units.granule(f), lost);
     __syncthreads();
     for (int o = threadIdx.x; o < unit.rows * unit.columns; o += kRecomputeThreads) {
       const std::int64_t batch_row = unit.first_row + o / unit.columns;
@@ -138,15 +140,15 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
   }
 }
 
-template <class Units>
+template <int kTerms, class Units>
 void recompute(const RecomputeArgs& args, const Units& units, Stream stream) {
   const std::int64_t blocks = (units.count() + kUnitsPerBlock - 1) / kUnitsPerBlock;
-  recompute_kernel<<<static_cast<unsigned>(blocks), kRecomputeThreads, 0, stream>>>(args, units);
+  recompute_kernel<kTerms><<<static_cast<unsigned>(blocks), kRecomputeThreads, 0, stream>>>(args, units);
   CONVMISH_CHECK_CUDA(cudaGetLastError());
 }
 
 /// All outputs of the listed channels: one thread an output, one grid row (in y) a listed channel.
-__global__ void __launch_bounds__(kRecomputeThreads)
+static __global__ void __launch_bounds__(kRecomputeThreads)
     recompute_channels_kernel(RecomputeArgs args, const int* channels, std::int64_t pixels) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kRecomputeThreads + threadIdx.x;
   if (i >= pixels) return;

@@ -24,6 +24,7 @@ inline constexpr float kLargestPreActivation = 0x1p126f;
 /// 2^-(scale + 8) must be a normal float.
 inline constexpr int kLargestScaleLog2 = 100;
 
+template <int kTerms>
 __global__ void __launch_bounds__(kRepackThreads)
     repack_kernel(const float* filter, const float* bias, int c, int k, __half* halves, ChannelAffine* affine,
                   float* transposed, int* unserved, int* unserved_count) {
@@ -54,9 +55,12 @@ __global__ void __launch_bounds__(kRepackThreads)
   for (int i = threadIdx.x; i < c_blocks * kBlockC * kTaps; i += kRepackThreads) {
     const int input = i / kTaps, tap = i % kTaps;
     const float scaled = live && finite && input < c ? ldexpf(taps[i], scale_log2) : 0.0f;
-    const __half half = __float2half_rn(scaled);
-    if (!(fabsf(__half2float(half) - scaled) <= 0x1p-11f * fabsf(scaled))) lost = 1;
-    halves[packed_filter_index(channel, input, tap, c_blocks)] = half;
+    if (split_loses_bits<kTerms>(scaled)) lost = 1;
+    __half terms[kTerms];
+    split(scaled, terms);
+#pragma unroll
+    for (int term = 0; term < kTerms; ++term)
+      halves[packed_filter_index<kTerms>(channel, input, tap, term, c_blocks)] = terms[term];
   }
   __syncthreads();
   if (threadIdx.x > 0) return;
@@ -70,11 +74,12 @@ __global__ void __launch_bounds__(kRepackThreads)
 }
 
 /// Repacks on the problem's stream, and waits to learn which channels are unserved.
-inline PackedFilter repack(const Problem& problem) {
+template <int kTerms>
+PackedFilter repack(const Problem& problem) {
   const Shape& shape = problem.shape;
   const int c = static_cast<int>(shape.c), k = static_cast<int>(shape.k);
   const int channels = output_blocks(shape) * kBlockK;
-  const auto halves = static_cast<__half*>(problem.memory->allocate(packed_filter_bytes(shape)));
+  const auto halves = static_cast<__half*>(problem.memory->allocate(packed_filter_bytes(shape, kTerms)));
   const auto affine = static_cast<ChannelAffine*>(problem.memory->allocate(channels * sizeof(ChannelAffine)));
   const auto transposed =
       static_cast<float*>(problem.memory->allocate(shape.filter_elements() * sizeof(float)));
@@ -82,8 +87,8 @@ inline PackedFilter repack(const Problem& problem) {
 
   int count = 0;
   CONVMISH_CHECK_CUDA(cudaMemsetAsync(unserved, 0, sizeof(int), problem.stream));
-  repack_kernel<<<channels, kRepackThreads, 0, problem.stream>>>(problem.filter, problem.bias, c, k, halves,
-                                                                 affine, transposed, unserved + 1, unserved);
+  repack_kernel<kTerms><<<channels, kRepackThreads, 0, problem.stream>>>(
+      problem.filter, problem.bias, c, k, halves, affine, transposed, unserved + 1, unserved);
   CONVMISH_CHECK_CUDA(cudaGetLastError());
   CONVMISH_CHECK_CUDA(
       cudaMemcpyAsync(&count, unserved, sizeof count, cudaMemcpyDeviceToHost, problem.stream));

@@ -247,13 +247,13 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
     std::uint8_t* const flag = reader.flag();
 
     // convert: into other registers, so that the next loads can go out before these are stored.
-    uint4 granules[kBatchGranules];
+    uint4 granules[kBatchGranules][1];
 #pragma unroll
     for (int i = 0; i < kBatchGranules; ++i) {
 #pragma unroll
       for (int c = 0; c < kPlaneChannels; ++c) guard.see(batch[i][c]);
-      granules[i] = convert_granule(batch[i]);
-      asm volatile("" : "+r"(granules[i].x), "+r"(granules[i].y), "+r"(granules[i].z), "+r"(granules[i].w));
+      convert_granule(batch[i], granules[i]);
+      keep_in_registers(granules[i]);
     }
     reader.advance();
     if (reader.more()) reader.load(batch, policy);
@@ -266,7 +266,7 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
     static_assert(kBatches == 2);
 #pragma unroll
     for (int i = 0; i < kBatchGranules; ++i)
-      ptx::store_shared(destination + i * 32 * kGranuleBytes, granules[i]);
+      ptx::store_shared(destination + i * 32 * kGranuleBytes, granules[i][0]);
     if (!closes_row) continue;
 
     const bool raised = __any_sync(~0u, guard.raised());

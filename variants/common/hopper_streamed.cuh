@@ -8,16 +8,19 @@
 // images spans several.
 //
 //   producer, 1 warpgroup    x: global fp32 -> registers -> fp16 -> stage
-//   consumers, 4 warpgroups  each 64 channels x 128 pixels of the tile, all at the same time; one thread of
-//   them
-//                            keeps the ring of filter taps filled, by bulk copies from global memory
+//   consumers, warpgroups    each 64 channels x 128 pixels of the tile, all at the same time; one thread of
+//                            them keeps the ring of filter taps filled, by bulk copies from global memory
+//
+// With one fp16 term a multiplicand, four consumers add up all taps in the tensor cores. With two terms there
+// are three products a tap, and the tensor cores' sums, which they truncate, would leave the class of fp32
+// where there are many channels: two consumers, with the registers of four, take each tap's sums out and add
+// them up themselves, while the other keeps the tensor cores busy.
 //
 // Who waits for whom:
 //   x_full, filter_full   consumers wait, for the 4 producer warps or the bytes of the copies
-//   x_empty               producer waits, for the 16 consumer warps
-//   filter_empty          the filling thread waits for the 16 consumer warps, two taps after the stage's last
-//   use,
-//                         so hardly ever
+//   x_empty               producer waits, for all consumer warps
+//   filter_empty          the filling thread waits for all consumer warps, kFeedLag taps after the stage's
+//                         last use, so hardly ever
 // Stages run on through the tiles: the next tile's operands are loaded during the epilogue.
 #pragma once
 
@@ -27,23 +30,29 @@
 
 namespace convmish::hopper::streamed {
 
-inline constexpr int kConsumers = 4;
 inline constexpr int kWarpsPerGroup = 4;
-inline constexpr int kThreads = 128 * (1 + kConsumers);
-inline constexpr int kProducerRegisters = 64, kConsumerRegisters = 104;
-static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * 128 <= kThreads * 96,
-              "setmaxnreg hands out what the launch allots: 65536 / 640 threads, rounded down to 8");
 
-/// Tile sizes. kM: blocks of 64 output channels; the consumers that this leaves take more pixels.
-template <int kM_>
+/// Tile sizes. kTerms: fp16 terms of a multiplicand. kM: blocks of 64 output channels; the consumers that
+/// this leaves take more pixels.
+template <int kTerms_, int kM_>
 struct Config {
-  static constexpr int kM = kM_;
+  static_assert(kTerms_ == 1 || kM_ == 1, "the room is for more pixels: their filter taps are shared");
+  static constexpr int kTerms = kTerms_, kM = kM_;
+  static constexpr int kConsumers = kTerms == 1 ? 4 : 2;
+  static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr int kProducerRegisters = kTerms == 1 ? 64 : 88;
+  static constexpr int kConsumerRegisters = kTerms == 1 ? 104 : 208;
+  static_assert(kProducerRegisters + kConsumers * kConsumerRegisters <=
+                    65536 / kThreads / 8 * 8 * kThreads / 128,
+                "setmaxnreg hands out what the launch allots");
   static constexpr int kTilePixels = kConsumers / kM * kBlockPixels;
   // Input pixels of a stage: enough for a halo of two rows at widths up to about a fifth of the tile.
-  static constexpr int kStagePixels = kM == 1 ? 704 : 448;
+  static constexpr int kStagePixels = kTerms == 2 ? 344 : kM == 1 ? 704 : 448;
   static constexpr int kStages = 2;
-  static constexpr int kTapStages = kM == 1 ? 5 : 6;
-  static constexpr int kTapStageBytes = kM * kTapBytes;
+  static constexpr int kTapStages = kTerms == 2 ? 3 : kM == 1 ? 5 : 6;
+  static constexpr int kFeedLag = kTerms == 2 ? 1 : 2;  // taps between a stage's last use and its refill
+  static constexpr int kTapTermsBytes = kTerms * kTapBytes;
+  static constexpr int kTapStageBytes = kM * kTapTermsBytes;
   static constexpr int kPlaneBytes = kStagePixels * kGranuleBytes;
 };
 
@@ -59,11 +68,11 @@ struct FilterFeed {
 template <class C>
 struct SharedStorage {
   // A product's unneeded pixels are read past a plane, and past the last stage: from the filter.
-  alignas(128) __half x[C::kStages][kPlanes][C::kStagePixels][kPlaneChannels];
-  alignas(1024) __half filter[C::kTapStages][C::kM][kBlockK][kBlockC];
+  alignas(128) __half x[C::kStages][C::kTerms][kPlanes][C::kStagePixels][kPlaneChannels];
+  alignas(1024) __half filter[C::kTapStages][C::kM][C::kTerms][kBlockK][kBlockC];
   std::int64_t x_offset[C::kStagePixels];  // of a stage's pixels from x, in channel 0; < 0: none
-  alignas(16)
-      std::int64_t y_offset[kConsumers][kBlockPixels];  // of a tile's pixels from y, in channel 0; < 0: none
+  alignas(16) std::int64_t
+      y_offset[C::kConsumers][kBlockPixels];  // of a tile's pixels from y, in channel 0; < 0: none
   FilterFeed feed;
   std::uint64_t x_full[C::kStages], x_empty[C::kStages];
   std::uint64_t filter_full[C::kTapStages], filter_empty[C::kTapStages];
@@ -71,7 +80,9 @@ struct SharedStorage {
   static_assert((C::kTilePixels + C::kStagePixels * 2 / 3 + 2) * kGranuleBytes <=
                 C::kTapStages * C::kTapStageBytes);
 };
-static_assert(sizeof(SharedStorage<Config<1>>) <= 232448 && sizeof(SharedStorage<Config<2>>) <= 232448,
+static_assert(sizeof(SharedStorage<Config<1, 1>>) <= 232448 &&
+                  sizeof(SharedStorage<Config<1, 2>>) <= 232448 &&
+                  sizeof(SharedStorage<Config<2, 1>>) <= 232448,
               "232448 B: sm_90 opt-in limit");
 
 /// The kernel's arguments and the one place where it is decided who computes what.
@@ -143,7 +154,7 @@ inline constexpr int kInFlight = 4;  // granules a lane has loads out for: 32 lo
 inline constexpr int kBatchPixels = 32 * kInFlight;
 inline constexpr int kPlanesPerWarp = kPlanes / kWarpsPerGroup;
 inline constexpr int kProducerBarrier = 1;  // named barrier; 0 is __syncthreads
-inline constexpr int kConsumerBarrier = 2;  // 2 ... 5, one a consumer
+inline constexpr int kConsumerBarrier = 2;  // and on, one a consumer
 
 /// Where the pixels of a tile's input are in x.
 template <class C>
@@ -211,17 +222,20 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage<C>& shar
           // once.
 #pragma unroll
           for (int c = 0; c < kPlaneChannels; ++c) guard.see(granules[i][c]);
-          uint4 converted = convert_granule(granules[i]);
-          asm volatile("" : "+r"(converted.x), "+r"(converted.y), "+r"(converted.z), "+r"(converted.w));
+          uint4 converted[C::kTerms];
+          convert_granule(granules[i], converted);
+          keep_in_registers(converted);
           if (next_block < c_blocks)
             load(granules[i], next_block, warp * kPlanesPerWarp + next_plane, next_pixel + 32 * i);
           if (i == 0 && plane == 0 && first_pixel == lane)
             ptx::mbarrier_wait(ptx::shared_address(&shared.x_empty[cursor.stage]), cursor.parity ^ 1);
           if (first_pixel + 32 * i < C::kStagePixels)
-            ptx::store_shared(
-                ptx::shared_address(
-                    shared.x[cursor.stage][warp * kPlanesPerWarp + plane][first_pixel + 32 * i]),
-                converted);
+#pragma unroll
+            for (int term = 0; term < C::kTerms; ++term)
+              ptx::store_shared(
+                  ptx::shared_address(
+                      shared.x[cursor.stage][term][warp * kPlanesPerWarp + plane][first_pixel + 32 * i]),
+                  converted[term]);
         }
         plane = next_plane, first_pixel = next_pixel;
       }
@@ -239,18 +253,17 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage<C>& shar
 
 // --- consumers -------------------------------------------------------------------------------------------
 
-constexpr int kFeedLag = 2;  // taps between a stage's last use and its refill
-
+template <class C>
 __device__ __forceinline__ std::int64_t filter_block_bytes(const Args& args) {
-  return std::int64_t{input_blocks(args.c)} * kTaps * kTapBytes;
+  return std::int64_t{input_blocks(args.c)} * kTaps * C::kTapTermsBytes;
 }
 
 template <class C>
 __device__ inline void open_feed_tile(const Args& args, FilterFeed& feed, std::int64_t tile) {
   feed.tile = tile;
   feed.next_tap =
-      reinterpret_cast<const char*>(args.filter) + tile % args.k_tiles * C::kM * filter_block_bytes(args);
-  feed.tile_end = feed.next_tap + filter_block_bytes(args);
+      reinterpret_cast<const char*>(args.filter) + tile % args.k_tiles * C::kM * filter_block_bytes<C>(args);
+  feed.tile_end = feed.next_tap + filter_block_bytes<C>(args);
 }
 
 /// Fetches the next filter tap of this thread block's tiles, in the order of their use, once the tap that its
@@ -265,9 +278,9 @@ __device__ inline void fetch_tap(const Args& args, SharedStorage<C>& shared) {
 #pragma unroll
   for (int m = 0; m < C::kM; ++m)
     ptx::bulk_copy_from_global(ptx::shared_address(shared.filter[feed.stage][m]),
-                               feed.next_tap + m * filter_block_bytes(args), kTapBytes, full);
+                               feed.next_tap + m * filter_block_bytes<C>(args), C::kTapTermsBytes, full);
   if (++feed.stage == C::kTapStages) feed.stage = 0, feed.parity ^= 1;
-  feed.next_tap += kTapBytes;
+  feed.next_tap += C::kTapTermsBytes;
   if (feed.next_tap == feed.tile_end) open_feed_tile<C>(args, feed, feed.tile + gridDim.x);
 }
 
@@ -276,7 +289,7 @@ __device__ inline void start_feed(const Args& args, SharedStorage<C>& shared) {
   shared.feed.stage = 0;
   shared.feed.parity = 0;
   open_feed_tile<C>(args, shared.feed, blockIdx.x);
-  for (int i = 0; i < C::kTapStages - kFeedLag; ++i) fetch_tap(args, shared);
+  for (int i = 0; i < C::kTapStages - C::kFeedLag; ++i) fetch_tap(args, shared);
 }
 
 template <class C>
@@ -284,6 +297,30 @@ struct ConsumerCursors {
   StageCursor<C::kStages> x;
   StageCursor<C::kTapStages> filter;
 };
+
+/// One tap of two-term multiplicands: sums += filter x pixels, without the product of the two low terms. The
+/// tensor cores truncate their sums; taken out after every tap, theirs are of 64 products at most.
+template <class C>
+__device__ __forceinline__ void mma_split_tap(Accumulator& sums, std::uint64_t filter, std::uint64_t pixels) {
+  constexpr std::uint64_t kLowFilter = ptx::descriptor_step(kTapBytes),
+                          kLowPixels = ptx::descriptor_step(kPlanes * C::kPlaneBytes);
+  Accumulator products;
+  const auto compute = [&] {
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<0>();
+  };
+  ptx::wgmma_fence();
+  mma_tap(products, filter, pixels + kLowPixels, C::kPlaneBytes, true);
+  mma_tap(products, filter + kLowFilter, pixels, C::kPlaneBytes, false);
+  compute();
+#pragma unroll
+  for (int i = 0; i < kBlockPixels / 2; ++i) sums[i] = __fmaf_rn(products[i], kLowScale, sums[i]);
+  ptx::wgmma_fence();
+  mma_tap(products, filter, pixels, C::kPlaneBytes, true);
+  compute();
+#pragma unroll
+  for (int i = 0; i < kBlockPixels / 2; ++i) sums[i] += products[i];
+}
 
 /// sums = filter x input over all input blocks and taps.
 template <class C>
@@ -299,6 +336,10 @@ __device__ __forceinline__ void mma_stage(Accumulator& sums, const Args& args, S
     if (elected && unreleased_x >= 0)
       ptx::mbarrier_arrive(ptx::shared_address(&shared.x_empty[unreleased_x]));
   };
+  if constexpr (C::kTerms == 2) {
+#pragma unroll
+    for (float& sum : sums) sum = 0;
+  }
 #pragma unroll 1
   for (int c_block = 0; c_block < c_blocks; ++c_block) {
     ptx::mbarrier_wait(ptx::shared_address(&shared.x_full[at.x.stage]), at.x.parity);
@@ -306,26 +347,36 @@ __device__ __forceinline__ void mma_stage(Accumulator& sums, const Args& args, S
         ptx::shared_address(shared.x[at.x.stage]) + first_pixel * kGranuleBytes, C::kPlaneBytes);
 #pragma unroll 1
     for (int r = 0; r < kFilterSize; ++r, row_pixels += row_step) {
-#pragma unroll
+#pragma unroll(C::kTerms == 1 ? kFilterSize : 1)
       for (int s = 0; s < kFilterSize; ++s) {
         ptx::mbarrier_wait(ptx::shared_address(&shared.filter_full[at.filter.stage]), at.filter.parity);
-        ptx::wgmma_fence();
-        mma_tap(sums, filter_descriptor(ptx::shared_address(shared.filter[at.filter.stage][m])),
-                row_pixels + ptx::descriptor_step(s * kGranuleBytes), C::kPlaneBytes,
-                c_block == 0 && r == 0 && s == 0);
-        ptx::wgmma_commit_group();
-        ptx::wgmma_wait_group<1>();
-        release();
-        if (feeds) fetch_tap(args, shared);
+        const std::uint64_t filter =
+                                filter_descriptor(ptx::shared_address(shared.filter[at.filter.stage][m])),
+                            pixels = row_pixels + ptx::descriptor_step(s * kGranuleBytes);
+        if constexpr (C::kTerms == 1) {
+          ptx::wgmma_fence();
+          mma_tap(sums, filter, pixels, C::kPlaneBytes, c_block == 0 && r == 0 && s == 0);
+          ptx::wgmma_commit_group();
+          ptx::wgmma_wait_group<1>();
+          release();
+          if (feeds) fetch_tap(args, shared);
+        }
         unreleased_tap = at.filter.stage;
         unreleased_x = r == kFilterSize - 1 && s == kFilterSize - 1 ? at.x.stage : -1;
+        if constexpr (C::kTerms == 2) {
+          mma_split_tap<C>(sums, filter, pixels);
+          release();
+          if (feeds) fetch_tap(args, shared);
+        }
         at.filter.advance();
       }
     }
     at.x.advance();
   }
-  ptx::wgmma_wait_group<0>();
-  release();
+  if constexpr (C::kTerms == 1) {
+    ptx::wgmma_wait_group<0>();
+    release();
+  }
 }
 
 /// Where the pixels of a consumer's share of a tile are in y.
@@ -396,7 +447,7 @@ __device__ __forceinline__ void consume(const Args& args, SharedStorage<C>& shar
 }
 
 template <class C>
-__global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Args args) {
+__global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__ Args args) {
   extern __shared__ __align__(1024) unsigned char memory[];
   SharedStorage<C>& shared = *reinterpret_cast<SharedStorage<C>*>(memory);
   // By shuffle, so that the compiler knows them to be uniform: a divergent role would serialise wgmma.
@@ -406,21 +457,21 @@ __global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Ar
   if (threadIdx.x == 0) {
     for (int i = 0; i < C::kStages; ++i) {
       ptx::mbarrier_init(ptx::shared_address(&shared.x_full[i]), kWarpsPerGroup);
-      ptx::mbarrier_init(ptx::shared_address(&shared.x_empty[i]), kConsumers * kWarpsPerGroup);
+      ptx::mbarrier_init(ptx::shared_address(&shared.x_empty[i]), C::kConsumers * kWarpsPerGroup);
     }
     for (int i = 0; i < C::kTapStages; ++i) {
       ptx::mbarrier_init(ptx::shared_address(&shared.filter_full[i]), 1);
-      ptx::mbarrier_init(ptx::shared_address(&shared.filter_empty[i]), kConsumers * kWarpsPerGroup);
+      ptx::mbarrier_init(ptx::shared_address(&shared.filter_empty[i]), C::kConsumers * kWarpsPerGroup);
     }
     ptx::fence_mbarrier_init();
   }
   __syncthreads();
 
   if (group == 0) {
-    ptx::setmaxnreg_dec<kProducerRegisters>();
+    ptx::setmaxnreg_dec<C::kProducerRegisters>();
     produce(args, shared, warp);
   } else {
-    ptx::setmaxnreg_inc<kConsumerRegisters>();
+    ptx::setmaxnreg_inc<C::kConsumerRegisters>();
     consume(args, shared, group - 1, warp);
   }
 }
