@@ -41,7 +41,7 @@ bool suits_row_ring(const Shape& shape) {
 Plan prepare_row_ring(const Problem& problem) {
   using namespace hopper::row_ring;
   const Shape& shape = problem.shape;
-  const hopper::PackedFilter packed = hopper::repack<kTerms>(problem);
+  const hopper::PackedFilter packed = hopper::repack(problem, hopper::FilterLayout<kTerms>(problem.shape));
   Args args = hopper::common_args<Args>(shape, packed);
   args.strips = static_cast<int>(divide_up(shape.q(), kStripColumns));
   args.k_clusters = static_cast<int>(divide_up(shape.k, kClusterK));

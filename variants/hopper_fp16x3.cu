@@ -47,7 +47,7 @@ int choose_parts(std::int64_t rows, std::int64_t units, std::int64_t resident) {
 
 Plan prepare_ring(const Problem& problem) {
   const Shape& shape = problem.shape;
-  const hopper::PackedFilter packed = hopper::repack<kTerms>(problem);
+  const hopper::PackedFilter packed = hopper::repack(problem, hopper::FilterLayout<kTerms>(problem.shape));
   ring::Args args = hopper::common_args<ring::Args>(shape, packed);
   args.strips = static_cast<int>(divide_up(shape.q(), ring::kStripColumns));
   args.k_clusters = static_cast<int>(divide_up(shape.k, ring::kClusterK));

@@ -159,22 +159,28 @@ CONVMISH_HD constexpr int input_blocks(int c) {
   return (c + kBlockC - 1) / kBlockC;
 }
 
-/// Bytes of the repacked filter: [output block][input block][tap][term], each one matrix as above; 0 beyond k
-/// and c.
-inline constexpr std::int64_t packed_filter_bytes(const Shape& shape, int terms) {
-  return std::int64_t{output_blocks(shape)} * input_blocks(static_cast<int>(shape.c)) * kTaps * terms *
-         kTapBytes;
-}
+/// The repacked filter: [output block][input block][tap][term], each one matrix as above; 0 beyond k and c.
+template <int kTerms_>
+struct FilterLayout {
+  static constexpr int kTerms = kTerms_;
+  int k_blocks, c_blocks;
 
-/// Index of a half in the repacked filter.
-template <int kTerms>
-__device__ __forceinline__ std::int64_t packed_filter_index(int k, int c, int tap, int term, int c_blocks) {
-  const std::int64_t matrix =
-      ((std::int64_t{k / kBlockK} * c_blocks + c / kBlockC) * kTaps + tap) * kTerms + term;
-  const int row = k % kBlockK, granule = c % kBlockC / kPlaneChannels;
-  // The 128-byte swizzle: granules of a row are permuted by its number in its group of 8.
-  return matrix * (kBlockK * kBlockC) + row * kBlockC + (granule ^ row % 8) * kPlaneChannels +
-         c % kPlaneChannels;
-}
+  explicit FilterLayout(const Shape& shape)
+      : k_blocks(output_blocks(shape)), c_blocks(input_blocks(static_cast<int>(shape.c))) {}
+
+  int output_channels() const { return k_blocks * kBlockK; }
+  CONVMISH_HD int input_channels() const { return c_blocks * kBlockC; }
+  std::int64_t bytes() const { return std::int64_t{k_blocks} * c_blocks * kTaps * kTerms * kTapBytes; }
+
+  /// Of a half.
+  __device__ __forceinline__ std::int64_t index(int k, int c, int tap, int term) const {
+    const std::int64_t matrix =
+        ((std::int64_t{k / kBlockK} * c_blocks + c / kBlockC) * kTaps + tap) * kTerms + term;
+    const int row = k % kBlockK, granule = c % kBlockC / kPlaneChannels;
+    // The 128-byte swizzle: granules of a row are permuted by its number in its group of 8.
+    return matrix * (kBlockK * kBlockC) + row * kBlockC + (granule ^ row % 8) * kPlaneChannels +
+           c % kPlaneChannels;
+  }
+};
 
 }  // namespace convmish::hopper

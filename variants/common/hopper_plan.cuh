@@ -16,17 +16,21 @@
 
 namespace convmish::hopper {
 
-/// Why the family cannot compute a shape on a device; nothing if it can.
-inline std::optional<std::string> why_unsupported(const Shape& shape, const DeviceInfo& device) {
-  if (device.compute_major != 9)
-    return "needs compute capability 9.0 (sm_90a), this device has " + std::to_string(device.compute_major) +
-           "." + std::to_string(device.compute_minor);
-  // Counts that the kernels keep in 32 bits.
+/// Counts that the kernels keep in 32 bits.
+inline std::optional<std::string> why_too_large(const Shape& shape) {
   constexpr std::int64_t kLimit = INT_MAX / 2;
   if (shape.n * shape.h > kLimit) return "n * h is above " + std::to_string(kLimit);
   if (shape.w > kLimit) return "w is above " + std::to_string(kLimit);
   if (shape.c * kTaps > kLimit || shape.k > kLimit) return "c * 9 or k is above " + std::to_string(kLimit);
   return std::nullopt;
+}
+
+/// Why the family cannot compute a shape on a device; nothing if it can.
+inline std::optional<std::string> why_unsupported(const Shape& shape, const DeviceInfo& device) {
+  if (device.compute_major != 9)
+    return "needs compute capability 9.0 (sm_90a), this device has " + std::to_string(device.compute_major) +
+           "." + std::to_string(device.compute_minor);
+  return why_too_large(shape);
 }
 
 inline RecomputeArgs recompute_args(const Shape& shape, const LaunchArgs& launch, const float* filter,
@@ -149,7 +153,7 @@ template <class C>
 Plan prepare_streamed(const Problem& problem) {
   using namespace streamed;
   const Shape& shape = problem.shape;
-  const PackedFilter packed = repack<C::kTerms>(problem);
+  const PackedFilter packed = repack(problem, FilterLayout<C::kTerms>(problem.shape));
   const Tile tile = choose_tile<C>(shape);
   Args args = common_args<Args>(shape, packed);
   args.rows = tile.rows, args.columns = tile.columns;

@@ -9,8 +9,8 @@
 namespace convmish::hopper {
 
 struct PackedFilter {
-  const uint4* halves;          // packed_filter_bytes
-  const ChannelAffine* affine;  // output_blocks * 64
+  const uint4* halves;          // in the kernel's layout
+  const ChannelAffine* affine;  // by output channel, the layout's padding included
   const float* transposed;      // [c][tap][k]
   const int* unserved;          // output channels that fp16 cannot serve, whatever x is; all recomputed
   int unserved_count;
@@ -24,14 +24,17 @@ inline constexpr float kLargestPreActivation = 0x1p126f;
 /// 2^-(scale + 8) must be a normal float.
 inline constexpr int kLargestScaleLog2 = 100;
 
-template <int kTerms>
+/// `Layout` tells where a kernel wants the filter's halves: kTerms, index(), and how many channels with its
+/// padding, which is 0.
+template <class Layout>
 __global__ void __launch_bounds__(kRepackThreads)
-    repack_kernel(const float* filter, const float* bias, int c, int k, __half* halves, ChannelAffine* affine,
-                  float* transposed, int* unserved, int* unserved_count) {
+    repack_kernel(const float* filter, const float* bias, int c, int k, Layout layout, __half* halves,
+                  ChannelAffine* affine, float* transposed, int* unserved, int* unserved_count) {
+  constexpr int kTerms = Layout::kTerms;
   __shared__ unsigned largest_bits;
   __shared__ int lost;
   __shared__ float partial[kRepackThreads];
-  const int channel = blockIdx.x, count = c * kTaps, c_blocks = input_blocks(c);
+  const int channel = blockIdx.x, count = c * kTaps;
   const float* const taps = filter + std::int64_t{channel} * count;
   const bool live = channel < k;
   if (threadIdx.x == 0) largest_bits = lost = 0;
@@ -52,15 +55,14 @@ __global__ void __launch_bounds__(kRepackThreads)
   const float largest = __uint_as_float(largest_bits);
   const bool finite = largest_bits < 0x7f800000u;
   const int scale_log2 = largest > 0 && finite ? min(14 - ilogbf(largest), kLargestScaleLog2) : 0;
-  for (int i = threadIdx.x; i < c_blocks * kBlockC * kTaps; i += kRepackThreads) {
+  for (int i = threadIdx.x; i < layout.input_channels() * kTaps; i += kRepackThreads) {
     const int input = i / kTaps, tap = i % kTaps;
     const float scaled = live && finite && input < c ? ldexpf(taps[i], scale_log2) : 0.0f;
     if (split_loses_bits<kTerms>(scaled)) lost = 1;
     __half terms[kTerms];
     split(scaled, terms);
 #pragma unroll
-    for (int term = 0; term < kTerms; ++term)
-      halves[packed_filter_index<kTerms>(channel, input, tap, term, c_blocks)] = terms[term];
+    for (int term = 0; term < kTerms; ++term) halves[layout.index(channel, input, tap, term)] = terms[term];
   }
   __syncthreads();
   if (threadIdx.x > 0) return;
@@ -74,12 +76,12 @@ __global__ void __launch_bounds__(kRepackThreads)
 }
 
 /// Repacks on the problem's stream, and waits to learn which channels are unserved.
-template <int kTerms>
-PackedFilter repack(const Problem& problem) {
+template <class Layout>
+PackedFilter repack(const Problem& problem, const Layout& layout) {
   const Shape& shape = problem.shape;
   const int c = static_cast<int>(shape.c), k = static_cast<int>(shape.k);
-  const int channels = output_blocks(shape) * kBlockK;
-  const auto halves = static_cast<__half*>(problem.memory->allocate(packed_filter_bytes(shape, kTerms)));
+  const int channels = layout.output_channels();
+  const auto halves = static_cast<__half*>(problem.memory->allocate(layout.bytes()));
   const auto affine = static_cast<ChannelAffine*>(problem.memory->allocate(channels * sizeof(ChannelAffine)));
   const auto transposed =
       static_cast<float*>(problem.memory->allocate(shape.filter_elements() * sizeof(float)));
@@ -87,8 +89,8 @@ PackedFilter repack(const Problem& problem) {
 
   int count = 0;
   CONVMISH_CHECK_CUDA(cudaMemsetAsync(unserved, 0, sizeof(int), problem.stream));
-  repack_kernel<kTerms><<<channels, kRepackThreads, 0, problem.stream>>>(
-      problem.filter, problem.bias, c, k, halves, affine, transposed, unserved + 1, unserved);
+  repack_kernel<<<channels, kRepackThreads, 0, problem.stream>>>(
+      problem.filter, problem.bias, c, k, layout, halves, affine, transposed, unserved + 1, unserved);
   CONVMISH_CHECK_CUDA(cudaGetLastError());
   CONVMISH_CHECK_CUDA(
       cudaMemcpyAsync(&count, unserved, sizeof count, cudaMemcpyDeviceToHost, problem.stream));
