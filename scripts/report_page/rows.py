@@ -60,6 +60,7 @@ def timed_row(case: dict) -> Row:
         "steady": time["converged"] and not case.get("noisy"),
         "remark": "; ".join(remarks(case)) or None,
         "cache": time.get("cache"),  # since schema 1.2, as all that is asked for by get()
+        "duty": time.get("duty_cycle"),  # since schema 1.3
         "launches": len(time["samples"]),
         # float32 on the device's clock: seven digits are all there are.
         "samples": [float(f"{positive(sample):.7g}") for sample in time["samples"]],

@@ -204,6 +204,17 @@ std::vector<Option> option_table() {
        "overwritten), hot, or auto: cold on a GPU, unless the\n"
        "data is over 4 times the cache's size (default: auto)",
        [](const Values& values, CommandLine& line) { line.run.timing.cache = parse_cache(values.back()); }},
+      {"Time", "duty-cycle", kRun, Takes::value, "SHARE",
+       fmt::format("share of the time that a GPU works between launches; it\n"
+                   "rests for the remainder, and keeps its clock where power\n"
+                   "limits it; 100%: sustained load (default: {:g}%)",
+                   100 * *run.timing.duty_cycle),
+       [](const Values& values, CommandLine& line) {
+         const auto share = read_share(values.back());
+         if (!share || !is_valid_duty_cycle(*share))
+           throw InputError(fmt::format("got \"{}\"; want {} or 50%", values.back(), wanted_duty_cycle()));
+         line.run.timing.duty_cycle = *share;
+       }},
       {"Time", "kept-ceilings", kRun | kSelftest | kExplain, Takes::on_off, "",
        "take the rates that this GPU can reach from an earlier\n"
        "run, if driver and tool are the same, rather than\n"

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "check/accumulator.hpp"
@@ -147,6 +148,11 @@ class Device {
   virtual TimedLaunch time_launch(const std::function<void()>& launch, Cache cache, double lead_us) = 0;
   double time_ms(const std::function<void()>& launch, Cache cache) {
     return time_launch(launch, cache, kLeadUs).ms;
+  }
+
+  /// Lets the device, which has nothing to do, rest.
+  virtual void rest_ms(double ms) {
+    std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms));
   }
 
   /// What calibrates the clock, on the stream: a kernel that does nothing (nothing at all on the CPU), and a

@@ -63,6 +63,12 @@ constexpr Key<TimingOptions> kTimingKeys[] = {
        if (!samples || !is_valid_samples(*samples)) node.want(wanted_samples());
        timing.samples = samples;
      }},
+    {"duty_cycle",
+     [](const JsonNode& node, TimingOptions& timing) {
+       if (!node.value().is_number() || !is_valid_duty_cycle(node.value().get<double>()))
+         node.want(wanted_duty_cycle());
+       timing.duty_cycle = node.value().get<double>();
+     }},
     {"cache",
      [](const JsonNode& node, TimingOptions& timing) {
        if (!node.value().is_string()) node.want("auto, hot or cold");
@@ -238,6 +244,14 @@ bool is_valid_half_width(double share) {
 
 std::string wanted_half_width() {
   return "a share of the median between 0 and 1, as in 0.005";
+}
+
+bool is_valid_duty_cycle(double share) {
+  return kLeastDutyCycle <= share && share <= 1;
+}
+
+std::string wanted_duty_cycle() {
+  return fmt::format("a share of the time from {} to 1, as in 0.5", kLeastDutyCycle);
 }
 
 bool is_valid_samples(std::int64_t count) {

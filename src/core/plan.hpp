@@ -19,6 +19,7 @@ namespace convmish {
 inline constexpr std::size_t kMaxShapes = 100'000;
 inline constexpr double kMaxSeconds = 86'400;  // of a time option: one day
 inline constexpr int kMaxSamples = 1'000'000;
+inline constexpr double kLeastDutyCycle = 0.01;
 
 /// What a framework's eager mode does: speed-ups are told against it.
 inline constexpr std::string_view kDefaultBaseline = "cudnn_unfused";
@@ -29,6 +30,9 @@ struct TimingOptions {
   double ci_half_width = 0.005;  // stop rule: half width of the median's 95 % interval, relative
   std::optional<int> samples;    // a fixed count instead of the stop rule
   std::optional<Cache> cache;    // nothing: by the size of the data, see cache_for() in run/timing.cpp
+  // Of the time between two launches on a GPU, the share in which it works: it rests for the remainder.
+  // Nothing only in reports before 1.3, of runs without rests.
+  std::optional<double> duty_cycle = 0.5;
 
   /// Sum of a variant's samples on one shape, at least.
   double least_s() const { return min_time_s.value_or(std::min(0.1, max_time_s.value_or(0.1))); }
@@ -67,11 +71,13 @@ bool is_valid_seconds(double seconds);
 bool is_valid_timeout(std::int64_t seconds);
 bool is_valid_half_width(double share);
 bool is_valid_samples(std::int64_t count);
+bool is_valid_duty_cycle(double share);
 /// What these options must be, for messages.
 std::string wanted_seconds();
 std::string wanted_timeout();
 std::string wanted_half_width();
 std::string wanted_samples();
+std::string wanted_duty_cycle();
 
 /// "hot", "cold", or "auto" for nothing: by the size of the data. Throws InputError.
 std::optional<Cache> parse_cache(const std::string& text);

@@ -110,8 +110,11 @@ struct TimeSummary {
   std::optional<std::array<double, 2>> ci95;  // of the median; absent below six samples
   bool converged = false;                     // the interval is as narrow as asked
   std::optional<Cache> cache;                 // absent in reports before 1.2
-  std::int64_t host_gaps = 0;                 // samples in which the device may have waited for the host
-  std::vector<double> samples;                // in launch order
+  // Of the time between two launches, the share in which the GPU was to work. Absent on a CPU and in reports
+  // before 1.3: without rests.
+  std::optional<double> duty_cycle;
+  std::int64_t host_gaps = 0;   // samples in which the device may have waited for the host
+  std::vector<double> samples;  // in launch order
 };
 
 namespace reason {

@@ -53,6 +53,8 @@ std::string why_incomparable(const CasePair& pair) {
   if (before->cache && after->cache && before->cache != after->cache)
     return fmt::format("timed with a {} cache, now with a {} one", to_string(*before->cache),
                        to_string(*after->cache));
+  if (const double then = before->duty_cycle.value_or(1), now = after->duty_cycle.value_or(1); then != now)
+    return fmt::format("timed at a duty cycle of {:g}%, now at {:g}%", 100 * then, 100 * now);
   return {};
 }
 

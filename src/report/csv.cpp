@@ -93,6 +93,7 @@ constexpr Column kColumns[] = {
      }},
     {"converged", of_time<&TimeSummary::converged>},
     {"cache", of_time<&TimeSummary::cache>},
+    {"duty_cycle", of_time<&TimeSummary::duty_cycle>},
     {"host_gaps", of_time<&TimeSummary::host_gaps>},
     {"noise", of_case<&CaseResult::noise>},
     {"remeasured", of_case<&CaseResult::remeasured>},

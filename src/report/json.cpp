@@ -81,6 +81,7 @@ void describe(Field& field, Is<TimingOptions> auto& timing) {
   field("ci_half_width", timing.ci_half_width);
   field("samples", timing.samples);
   field.added("cache", timing.cache);
+  field.added("duty_cycle", timing.duty_cycle);
 }
 
 template <class Field>
@@ -186,6 +187,7 @@ void describe(Field& field, Is<TimeSummary> auto& time) {
   field.milliseconds("stddev", time.stddev);
   field("converged", time.converged);
   field.added("cache", time.cache);
+  field.added("duty_cycle", time.duty_cycle);
   field.added("host_gaps", time.host_gaps);
   field.milliseconds("samples", time.samples);
 }

@@ -18,7 +18,7 @@ inline constexpr std::string_view kToolName = "convmish-bench";
 /// `major`, and reports of different majors are not comparable.
 struct SchemaVersion {
   int major = 1;
-  int minor = 2;
+  int minor = 3;
 
   bool operator==(const SchemaVersion&) const = default;
 };

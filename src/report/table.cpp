@@ -176,6 +176,8 @@ std::string header(std::span<const CaseResult> cases, const DeviceInfo& device, 
   const auto timed = std::ranges::find_if(cases, [](auto& result) { return shown_time(result) != nullptr; });
   if (timed != cases.end() && timed->time_ms->cache)
     inputs.push_back(fmt::format("cache {}", to_string(*timed->time_ms->cache)));
+  if (timed != cases.end() && timed->time_ms->duty_cycle)
+    inputs.push_back(fmt::format("duty cycle {:g}%", 100 * *timed->time_ms->duty_cycle));
   const bool has_speedup =
       std::ranges::any_of(cases, [](auto& result) { return result.speedup.has_value(); });
   if (has_speedup && !baseline.empty())

@@ -375,6 +375,8 @@ std::string repeat_command(const CaseResult& result, const RunOptions& options, 
   if (timing.ci_half_width != defaults.timing.ci_half_width) add("ci-half-width", timing.ci_half_width);
   if (timing.samples) add("samples", *timing.samples);
   if (timing.cache) add("cache", to_string(*timing.cache));
+  if (timing.duty_cycle && timing.duty_cycle != defaults.timing.duty_cycle)
+    add("duty-cycle", *timing.duty_cycle);
   return command;
 }
 

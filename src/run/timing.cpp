@@ -65,6 +65,7 @@ class Rounds {
         input_sets_(input_sets),
         options_(options),
         cache_(options.cache.value_or(cache_for(input_sets.front()->spec().shape, device.info()))),
+        rest_per_work_(device.info().kind == DeviceKind::cuda ? 1 / options.duty_cycle.value_or(1) - 1 : 0),
         random_(seed),
         observer_(observer) {}
 
@@ -123,7 +124,9 @@ class Rounds {
     PreparedVariant& variant = *variants_[i];
     set_ = (set_ + 1) % input_sets_.size();
     const float* const x = input_sets_[set_]->x(variant.variant().layout);
-    return device_.time_launch([&] { variant.launch(x); }, cache_, timed_[i].lead_us);
+    const TimedLaunch launched = device_.time_launch([&] { variant.launch(x); }, cache_, timed_[i].lead_us);
+    if (rest_per_work_ > 0) device_.rest_ms(rest_per_work_ * (launched.ms + 1e-3 * timed_[i].lead_us));
+    return launched;
   }
 
   /// A launch in which the device may have waited for the host is made again: at once, since the host may
@@ -172,6 +175,7 @@ class Rounds {
     timing.time = summarise_samples(std::move(timed.samples));
     timing.time->converged = timed.converged;
     timing.time->cache = cache_;
+    if (device_.info().kind == DeviceKind::cuda) timing.time->duty_cycle = options_.duty_cycle;
     timing.time->host_gaps = timed.host_gaps;
     if (timing.clocks) timing.noise = noise_of(*timing.clocks);
     return timing;
@@ -182,6 +186,7 @@ class Rounds {
   std::span<Inputs* const> input_sets_;
   const TimingOptions& options_;
   Cache cache_;
+  double rest_per_work_;  // of a GPU: under a power limit, each launch finds it at its full clock
   std::mt19937_64 random_;
   const TimingObserver& observer_;
   std::vector<Timed> timed_;  // by variant

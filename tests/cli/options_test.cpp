@@ -73,6 +73,7 @@ TEST(CommandLine, ReadsEveryOption) {
                                   "50",
                                   "--cache",
                                   "hot",
+                                  "--duty-cycle=25%",
                                   "--json",
                                   "out.json",
                                   "--csv",
@@ -90,6 +91,7 @@ TEST(CommandLine, ReadsEveryOption) {
   EXPECT_EQ(line.run.timing.ci_half_width, 0.0025);
   EXPECT_EQ(line.run.timing.samples, 50);
   EXPECT_EQ(line.run.timing.cache, Cache::hot);
+  EXPECT_EQ(line.run.timing.duty_cycle, 0.25);
   EXPECT_EQ(line.report.json, "out.json");
   EXPECT_EQ(line.report.csv, "out.csv");
   EXPECT_EQ(line.report.junit, "out.xml");
@@ -258,6 +260,10 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{
             {"--ci-half-width", "100%"},
             "--ci-half-width: got \"100%\"; want a share of the median between 0 and 1, as in 0.005 or 0.5%"},
+        Refused{{"--duty-cycle", "0"},
+                "--duty-cycle: got \"0\"; want a share of the time from 0.01 to 1, as in 0.5 or 50%"},
+        Refused{{"--duty-cycle", "101%"},
+                "--duty-cycle: got \"101%\"; want a share of the time from 0.01 to 1, as in 0.5 or 50%"},
         Refused{
             {"--ci-half-width", "%"},
             "--ci-half-width: got \"%\"; want a share of the median between 0 and 1, as in 0.005 or 0.5%"},
@@ -355,10 +361,11 @@ TEST(CommandLine, TellsAConfigsMistakeByItsFile) {
 
 TEST(HelpText, NamesEveryOptionThatIsParsed) {
   const std::string help = help_text();
-  for (const char* const option : {"--variant",  "--shape",         "--config",    "--device",  "--fill",
-                                   "--seed",     "--[no-]check",    "--[no-]time", "--timeout", "--min-time",
-                                   "--max-time", "--ci-half-width", "--samples",   "--cache",   "--json",
-                                   "--baseline", "--max-slowdown",  "--force",     "--list",    "--version"})
+  for (const char* const option :
+       {"--variant",    "--shape",     "--config",     "--device",   "--fill",     "--seed",
+        "--[no-]check", "--[no-]time", "--timeout",    "--min-time", "--max-time", "--ci-half-width",
+        "--samples",    "--cache",     "--duty-cycle", "--json",     "--baseline", "--max-slowdown",
+        "--force",      "--list",      "--version"})
     EXPECT_THAT(help, HasSubstr(option));
   for (const char* const heading : {"Usage", "Verbs", "Examples", "Exit codes"})
     EXPECT_THAT(help, HasSubstr(heading));

@@ -75,7 +75,7 @@ TEST_F(LoadConfig, ReadsEveryKey) {
     "seed": 18446744073709551615,
     "check": true, "time": false,
     "timeout_s": 7,
-    "timing": {"min_time_s": 0.25, "max_time_s": 2, "ci_half_width": 0.01, "samples": 30, "cache": "cold"}
+    "timing": {"min_time_s": 0.25, "max_time_s": 2, "ci_half_width": 0.01, "samples": 30, "cache": "cold", "duty_cycle": 1}
   })");
   EXPECT_THAT(options.variants, ElementsAre("naive", "cudnn_*:tf32"));
   EXPECT_THAT(texts(options.shapes), ElementsAre("n2c3h4w5k6", "n1c1h3w3k7"));
@@ -87,6 +87,7 @@ TEST_F(LoadConfig, ReadsEveryKey) {
   EXPECT_EQ(options.timing.min_time_s, 0.25);
   EXPECT_EQ(options.timing.max_time_s, 2);
   EXPECT_EQ(options.timing.ci_half_width, 0.01);
+  EXPECT_EQ(options.timing.duty_cycle, 1);
   EXPECT_EQ(options.timing.samples, 30);
   EXPECT_EQ(options.timing.cache, Cache::cold);
 }

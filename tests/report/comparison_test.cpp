@@ -114,6 +114,8 @@ TEST_F(Comparison, TimesThatCannotBeComparedAreNotJudged) {
   add("other_cache", 2);
   before_.cases.back().time_ms->cache = Cache::cold;
   after_.cases.back().time_ms->cache = Cache::hot;
+  add("other_rests", 2);
+  after_.cases.back().time_ms->duty_cycle = 0.5;
   const ReportComparison comparison = compare(before_, after_);
   std::vector<std::string> reasons;
   for (const CasePair& pair : comparison.pairs) {
@@ -122,7 +124,8 @@ TEST_F(Comparison, TimesThatCannotBeComparedAreNotJudged) {
   }
   EXPECT_THAT(reasons, ElementsAre("emulated", "no time in the old report", "no samples", "too few samples",
                                    "noisy in the new report", "too short for the clock in the old report",
-                                   "timed with a cold cache, now with a hot one"));
+                                   "timed with a cold cache, now with a hot one",
+                                   "timed at a duty cycle of 100%, now at 50%"));
   EXPECT_FALSE(comparison.has_regression());
   EXPECT_THAT(table_of(before_, after_),
               HasSubstr("time not judged: emulated: emulated:fp32 on n64c64h256w256k128\n"));

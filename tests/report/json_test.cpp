@@ -107,9 +107,9 @@ TEST(JsonCase, KeepsEveryMember) {
             std::tie(u.before_sample, u.sm_mhz, u.power_w, u.temperature_c, u.limits));
   const TimeSummary &s = *a.time_ms, &t = *b.time_ms;
   EXPECT_EQ(std::tie(t.median, t.mean, t.min, t.p5, t.p95, t.stddev, t.ci95, t.converged, t.cache,
-                     t.host_gaps, t.samples),
+                     t.duty_cycle, t.host_gaps, t.samples),
             std::tie(s.median, s.mean, s.min, s.p5, s.p95, s.stddev, s.ci95, s.converged, s.cache,
-                     s.host_gaps, s.samples));
+                     s.duty_cycle, s.host_gaps, s.samples));
   const LaunchGeometry &g = *a.launch, &h = *b.launch;
   EXPECT_THAT(h.grid, ::testing::ElementsAreArray(g.grid));
   EXPECT_THAT(h.block, ::testing::ElementsAreArray(g.block));
@@ -165,6 +165,7 @@ TEST(JsonCase, ReadsAnEarlierMinorVersion) {
   document.erase("tolerances");
   document["time_ms"] = json_of(testing::passed_case("tiled", MathClass::fp32, 1))["time_ms"];
   document["time_ms"].erase("cache");
+  document["time_ms"].erase("duty_cycle");
   document["time_ms"].erase("host_gaps");
   for (const char* key : {"clocks", "noisy", "noise", "remeasured", "remarks"}) document.erase(key);
   for (json& check : document["checks"]) {
@@ -177,6 +178,7 @@ TEST(JsonCase, ReadsAnEarlierMinorVersion) {
   EXPECT_TRUE(result.tolerances.empty());
   EXPECT_FALSE(result.checks.back().forensics);
   EXPECT_FALSE(result.time_ms->cache);
+  EXPECT_FALSE(result.time_ms->duty_cycle);
 }
 
 TEST(JsonCase, ClocksAreToldByTheirRangeAndTheirTrace) {

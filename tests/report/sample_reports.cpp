@@ -19,6 +19,7 @@ TimeSummary time_around(double median) {
                    .ci95 = {{median * 0.998, median * 1.002}},
                    .converged = true,
                    .cache = Cache::hot,
+                   .duty_cycle = 0.5,
                    .samples = {}};
   for (const double factor : {1.01, 0.995, 1.0, 0.999, 1.002, 1.0}) time.samples.push_back(median * factor);
   return time;

@@ -59,7 +59,8 @@ TEST(ShapeTable, HeaderTellsTheCounts) {
       lines[0],
       "NVIDIA H200 (cuda:0)  n64c64h256w256k128  608.8 GFLOP  3.188 GB least traffic  528515072 outputs");
   EXPECT_EQ(lines[1],
-            "seed 42  fills kernelbench normal  cache hot  speed-up over cudnn_unfused of the same class");
+            "seed 42  fills kernelbench normal  cache hot  duty cycle 50%  "
+            "speed-up over cudnn_unfused of the same class");
 }
 
 TEST(ShapeTable, FastestFirstWithinAClass) {

@@ -47,11 +47,11 @@ def read(path: Path) -> dict:
 
 
 def with_clocks(report: dict) -> dict:
-    """As of schema 1.2: a rate of the data sheet, one not known, the fastest case noisy, the first not timed."""
+    """As of schema 1.3: a rate of the data sheet, one not known, the fastest case noisy, the first not timed."""
     rates = {"dram_bytes_per_s": 4.1e12, "ffma_flops_per_s": 60e12, "special_functions_per_s": 4e12}
     unknown = dict.fromkeys(("tensor_tf32_flops_per_s", "tensor_fp16_flops_per_s"))
-    report["schema_version"] = "1.2"
-    report["plan"]["timing"]["cache"] = None
+    report["schema_version"] = "1.3"
+    report["plan"]["timing"] |= {"cache": None, "duty_cycle": 0.5}
     report["ceilings"] = {key: {"measured": rate, "data_sheet": None} for key, rate in (rates | unknown).items()}
     report["ceilings"]["tensor_fp16_flops_per_s"]["data_sheet"] = 989e12
     report["ceilings"] |= {"gap": None, "measured_at": None}
@@ -66,7 +66,7 @@ def with_clocks(report: dict) -> dict:
     clocks["trace"] = trace
     for case in report["cases"]:
         case |= {"clocks": clocks, "noisy": False, "noise": None, "remeasured": False, "remarks": []}
-        case["time_ms"] |= {"cache": "cold", "host_gaps": 0}
+        case["time_ms"] |= {"cache": "cold", "duty_cycle": 0.5, "host_gaps": 0}
     report["cases"][0] |= {"time_ms": None, "remarks": ["no memory for it"]}
     fastest = min(report["cases"][1:], key=lambda case: case["time_ms"]["median"])
     fastest |= {"noisy": True, "noise": "the SM clock moved by 8 %"}

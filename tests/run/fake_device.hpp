@@ -21,6 +21,7 @@ class FakeDevice : public Device {
   std::function<std::optional<ClockState>()> clocks = [] { return std::optional<ClockState>(); };
   bool gives_old_clocks = false;  // wherever it may
   std::function<MeasuredCeilings()> rates = [] { return MeasuredCeilings{}; };
+  double rested_ms = 0;
   std::string gap_of_build;
   std::optional<std::int64_t> free;  // bytes; nothing: as many as the host has
   DeviceInfo looks = make_cpu_device()->info();
@@ -29,6 +30,7 @@ class FakeDevice : public Device {
     launch();
     return clock(lead_us);
   }
+  void rest_ms(double ms) override { rested_ms += ms; }
   void launch_nothing() override { cpu_->launch_nothing(); }
   void copy(void* to, const void* from, std::size_t bytes) override { cpu_->copy(to, from, bytes); }
   std::optional<ClockState> clock_state(std::chrono::milliseconds oldest) override {

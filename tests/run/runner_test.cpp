@@ -380,13 +380,18 @@ TEST(Runner, RepeatCommandCarriesEveryOptionThatIsNotTheDefault) {
   Variant variant = host_variant("honest");
   variant.device = DeviceKind::cuda;
   RunOptions run{.fills = {Fill::normal}, .time = false};
-  run.timing = {
-      .min_time_s = 0.25, .max_time_s = 8, .ci_half_width = 0.001, .samples = 12, .cache = Cache::hot};
+  run.timing = {.min_time_s = 0.25,
+                .max_time_s = 8,
+                .ci_half_width = 0.001,
+                .samples = 12,
+                .cache = Cache::hot,
+                .duty_cycle = 1};
   run.timeout_s = 7;
   EXPECT_EQ(
       new_case(variant, kShape, run, {.kind = DeviceKind::cuda, .index = 1}).repeat,
       "convmish-bench --variant honest:fp32 --shape n2c5h9w8k3 --device cuda:1 --seed 42 --fill normal "
-      "--no-time --timeout 7 --min-time 0.25 --max-time 8 --ci-half-width 0.001 --samples 12 --cache hot");
+      "--no-time --timeout 7 --min-time 0.25 --max-time 8 --ci-half-width 0.001 --samples 12 --cache hot "
+      "--duty-cycle 1");
 }
 
 }  // namespace

@@ -127,6 +127,23 @@ TEST_F(TimingTest, WarmsAGpuUpBeforeEachPass) {
   EXPECT_EQ(launches_["long"], 1 + kSamples);
 }
 
+TEST_F(TimingTest, LetsAGpuRestForTheRemainderOfTheDutyCycle) {
+  device_.clock = [](double) { return TimedLaunch{60.0, std::nullopt}; };
+  Variant variant = host_variant("honest");
+  EXPECT_FALSE(run_one(variant).time_ms->duty_cycle);
+  EXPECT_EQ(device_.rested_ms, 0) << "a CPU needs none";
+
+  device_.looks.kind = variant.device = DeviceKind::cuda;
+  options_.run.timing.duty_cycle = 0.25;
+  EXPECT_EQ(run_one(variant).time_ms->duty_cycle, 0.25);
+  EXPECT_NEAR(device_.rested_ms, 3 * (1 + kSamples) * (60 + 1e-3 * Device::kLeadUs), 1e-6);
+
+  device_.rested_ms = 0;
+  options_.run.timing.duty_cycle = 1;
+  run_one(variant);
+  EXPECT_EQ(device_.rested_ms, 0);
+}
+
 TEST_F(TimingTest, SaysThatItIsStillNoisy) {
   device_.clocks = [this] { return ClockState{.sm_mhz = launches_["honest"] % 2 ? 1980 : 1755}; };
   const CaseResult result = run_one(host_variant("honest"));
