@@ -36,7 +36,7 @@ std::optional<std::string> why_unavailable_here(const Variant& variant, const De
   return variant.supports ? variant.supports(kOrdinary, info) : std::nullopt;
 }
 
-using Row = std::array<std::string, 6>;
+using Row = std::array<std::string, 7>;
 
 void print_aligned(const std::vector<Row>& rows) {
   std::array<std::size_t, std::tuple_size_v<Row>> widths{};
@@ -57,15 +57,15 @@ ExitCode command_list(const DeviceFactories& devices) {
   const DeviceOrReason cuda =
       devices.cuda ? look([&] { return devices.cuda(0); }) : DeviceOrReason("this build has no CUDA");
 
-  std::vector<Row> rows{{"variant", "class", "layout", "device", "here", "summary"}};
+  std::vector<Row> rows{{"variant", "class", "layout", "device", "group", "here", "summary"}};
   std::map<std::string, std::vector<std::string>> unavailable;  // reason -> variants
   for (const Variant& variant : Registry::instance().variants()) {
     if (variant.group == Group::mutant) continue;
     const auto why = why_unavailable_here(variant, variant.device == DeviceKind::cpu ? cpu : cuda);
     const std::string_view math = to_string(variant.math), layout = to_string(variant.layout),
-                           device = to_string(variant.device);
+                           device = to_string(variant.device), group = to_string(variant.group);
     rows.push_back({variant.name, std::string(math), std::string(layout), std::string(device),
-                    why ? "no" : "yes", variant.summary});
+                    std::string(group), why ? "no" : "yes", variant.summary});
     if (why) unavailable[*why].push_back(fmt::format("{}:{}", variant.name, math));
   }
   print_aligned(rows);

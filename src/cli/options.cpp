@@ -112,8 +112,9 @@ std::vector<Option> option_table() {
   return {
       {"What to run", "variant", kRun, Takes::value, "NAMES",
        "variants by name, separated by commas; globs, and a math\n"
-       "class behind a colon, are allowed: naive,cudnn_*:tf32\n"
-       "(default: all)",
+       "class behind a colon, are allowed: naive,cudnn_*:tf32;\n"
+       "all: every variant but ablations, which are taken by name,\n"
+       "or together as ablation (default: all)",
        [](const Values& values, CommandLine& line) {
          line.run.variants = all_items(values);
          for (const std::string& pattern : line.run.variants)

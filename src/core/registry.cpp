@@ -12,14 +12,23 @@
 namespace convmish {
 namespace {
 
+/// The word for every standard variant. That for every ablation is the group's own.
+constexpr std::string_view kAll = "all";
+
+bool is_selector(std::string_view name) {
+  return name == kAll || name == to_string(Group::ablation);
+}
+
 /// One item of a selection: `cudnn_*:tf32`.
 struct Pattern {
   std::string name;  // a shell glob
   std::optional<MathClass> math;
+  std::optional<Group> group;  // the item is the group's name
 
   bool is_exact() const { return name.find_first_of("*?[") == std::string::npos; }
-  bool reaches(Group group) const {
-    return group == Group::standard || (group == Group::ablation && is_exact());
+  bool reaches(Group other) const {
+    if (group) return other == *group;
+    return other == Group::standard || (other == Group::ablation && is_exact());
   }
   bool names(const Variant& variant) const {
     return reaches(variant.group) && fnmatch(name.c_str(), variant.name.c_str(), 0) == 0;
@@ -30,12 +39,13 @@ struct Pattern {
 /// Throws InputError.
 Pattern parse_pattern(std::string_view text) {
   const std::size_t colon = text.find(':');
-  Pattern pattern{std::string(text.substr(0, colon)), std::nullopt};
+  Pattern pattern{std::string(text.substr(0, colon)), std::nullopt, std::nullopt};
   if (pattern.name.empty())
     throw InputError(fmt::format("\"{}\" names no variant; want a name or a glob, as in cudnn_*:tf32", text));
   if (pattern.name.find_first_of(", \t\n") != std::string::npos)
     throw InputError(fmt::format("\"{}\" is not one name; want a name or a glob, as in cudnn_*:tf32", text));
-  if (pattern.name == "all") pattern.name = "*";
+  if (pattern.name == to_string(Group::ablation)) pattern.group = Group::ablation;
+  if (is_selector(pattern.name)) pattern.name = "*";
   if (colon != text.npos) pattern.math = parse_word<MathClass>(text.substr(colon + 1));
   return pattern;
 }
@@ -90,13 +100,14 @@ Registry& Registry::instance() {
 }
 
 void Registry::add(Variant variant) {
-  // Anything else could not be selected: `*`, `:` and `,` have a meaning there, and `all` is every variant.
+  // Anything else could not be selected: `*`, `:` and `,` have a meaning there, and so have two words.
   const bool selectable =
-      !variant.name.empty() && variant.name != "all" &&
+      !variant.name.empty() && !is_selector(variant.name) &&
       variant.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
   if (!selectable) {
-    problems_.push_back(fmt::format("{}: variant name \"{}\" is not made of a-z, 0-9 and _, or is \"all\"",
-                                    variant.file, variant.name));
+    problems_.push_back(
+        fmt::format("{}: variant name \"{}\" is not made of a-z, 0-9 and _, or is \"{}\" or \"{}\"",
+                    variant.file, variant.name, kAll, to_string(Group::ablation)));
     return;
   }
   const auto twin = std::ranges::find_if(variants_, [&](const Variant& other) {
@@ -135,7 +146,7 @@ std::vector<const Variant*> select_variants(const Registry& registry, DeviceKind
     });
     if (!matched) throw InputError(why_no_match(registry, device, text, parsed.back()));
   }
-  if (parsed.empty()) parsed.push_back({"*", std::nullopt});
+  if (parsed.empty()) parsed.push_back(parse_pattern(kAll));
   std::vector<const Variant*> selected;
   for (const Variant& variant : registry.variants())
     if (variant.device == device &&

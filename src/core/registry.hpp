@@ -29,10 +29,10 @@ class Registry {
 /// Why `pattern` can match no variant, whatever the registry holds; nothing if it is well formed.
 std::optional<std::string> check_pattern(std::string_view pattern);
 
-/// The variants of `device` that match a selection: `all`, or a list of names with shell globs, each
-/// optionally with its math class: `naive,cudnn_*:tf32`. Order: that of the registry, each once.
-/// Group says which of them a pattern can match. Throws InputError naming the nearest valid name when an item
-/// of the list matches nothing.
+/// The variants of `device` that match a selection, a list of names with shell globs, of `all` and of
+/// `ablation`, each optionally with its math class: `naive,cudnn_*:tf32`. Order: that of the registry, each
+/// once. Group says which of them a pattern can match. Throws InputError naming the nearest valid name when
+/// an item of the list matches nothing.
 std::vector<const Variant*> select_variants(const Registry& registry, DeviceKind device,
                                             const std::vector<std::string>& patterns);
 

@@ -3,7 +3,7 @@
 // A variant file ends in one registration:
 //
 //   const RegisterVariant registered{{
-//       .name = "naive", .summary = "...", .device = kKernelDevice, .math = MathClass::fp32, ...
+//       .name = "naive", .summary = "...", .device = DeviceKind::cuda, .math = MathClass::fp32, ...
 //       .prepare = prepare,
 //   }};
 //

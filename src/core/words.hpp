@@ -44,8 +44,8 @@ enum class ClockLimit {
 };
 
 /// What a variant is for. A selection takes `standard` ones by name, by glob and by `all`; `ablation`, which
-/// takes a step away from another to measure it, by its exact name only; `mutant`, which is wrong on purpose,
-/// never: selftest runs those.
+/// takes a step away from another to measure it, by its exact name or by the group's only; `mutant`, which is
+/// wrong on purpose, never: selftest runs those.
 enum class Group { standard, ablation, mutant };
 
 enum class Verdict { passed, failed, mistrusted, skipped, crashed, timed_out };
@@ -70,6 +70,12 @@ struct Words<MathClass> {
   static constexpr std::string_view name = "math class";
   static constexpr std::array list{Word{MathClass::fp32, "fp32"}, Word{MathClass::tf32, "tf32"},
                                    Word{MathClass::fp16, "fp16"}, Word{MathClass::bf16, "bf16"}};
+};
+template <>
+struct Words<Group> {
+  static constexpr std::string_view name = "group";
+  static constexpr std::array list{Word{Group::standard, "standard"}, Word{Group::ablation, "ablation"},
+                                   Word{Group::mutant, "mutant"}};
 };
 template <>
 struct Words<Layout> {

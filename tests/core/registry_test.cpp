@@ -125,7 +125,14 @@ class SelectGroups : public SelectVariants {
   }
 };
 
-TEST_F(SelectGroups, TakesAnAblationByItsExactNameOnly) {
+TEST_F(SelectGroups, TakesAllAblationsByTheirGroupsName) {
+  EXPECT_THAT(on_gpu({"ablation"}), ElementsAre("tiled_unpadded:fp32"));
+  EXPECT_THAT(on_gpu({"ablation:fp32", "naive"}), ElementsAre("naive:fp32", "tiled_unpadded:fp32"));
+  EXPECT_THAT(on_gpu({"ablation:tf32"}),
+              ElementsAre("\"ablation:tf32\" matches nothing: tiled_unpadded on cuda has class fp32 only"));
+}
+
+TEST_F(SelectGroups, TakesAnAblationByItsExactNameOtherwise) {
   EXPECT_THAT(on_gpu({"tiled_unpadded"}), ElementsAre("tiled_unpadded:fp32"));
   EXPECT_THAT(on_gpu({"tiled_unpadded:fp32", "naive"}), ElementsAre("naive:fp32", "tiled_unpadded:fp32"));
   EXPECT_THAT(on_gpu({"tiled*"}), ElementsAre("tiled:fp32"));
@@ -176,10 +183,10 @@ TEST(Registry, TellsBothFilesOfANameUsedTwice) {
 
 TEST(Registry, KeepsOutNamesThatCannotBeSelected) {
   Registry registry;
-  for (const char* const name : {"", "all", "a,b", "a:b", "a*", "Naive", "a b"})
+  for (const char* const name : {"", "all", "ablation", "a,b", "a:b", "a*", "Naive", "a b"})
     registry.add(variant(name, DeviceKind::cpu));
   EXPECT_THAT(registry.variants(), IsEmpty());
-  EXPECT_EQ(registry.problems().size(), 7u);
+  EXPECT_EQ(registry.problems().size(), 8u);
 }
 
 TEST(RegisterVariant, RecordsItsFile) {
