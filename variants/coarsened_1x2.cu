@@ -9,16 +9,13 @@
 namespace convmish {
 namespace {
 
-const RegisterVariant registered{{
+const RegisterVariant registered{portable_variant({
     .name = "coarsened_1x2",
     .summary = "as tiled, 8x16 threads, two neighbouring outputs a thread",
-    .device = kKernelDevice,
     .math = MathClass::fp32,
     .pipe = Pipe::ffma,
-    .emulated = kKernelEmulated,
-    .prepare =
-        prepare_tiled_convolution<TileConfig{.threads_x = 8, .threads_y = 16, .outputs = 2, .min_blocks = 8}>,
-}};
+    .prepare = prepare_tiled_convolution<kCoarsened1x2>,
+})};
 
 }  // namespace
 }  // namespace convmish

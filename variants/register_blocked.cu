@@ -340,20 +340,18 @@ Plan prepare_best(const Problem& problem) {
   return std::ranges::min_element(choices, {}, &Choice::computed)->prepare(problem);
 }
 
-const RegisterVariant registered{{
+const RegisterVariant registered{portable_variant({
     .name = "register_blocked",
     .summary = "8 columns of 8 channels a thread from registers; slices of x and filter double-buffered",
-    .device = kKernelDevice,
     .math = MathClass::fp32,
     .pipe = Pipe::ffma,
-    .emulated = kKernelEmulated,
     .prepare = prepare_best<TileConfig{.groups_q = 4, .warps_p = 4, .warps_k = 2},   //
                             TileConfig{.groups_q = 2, .warps_p = 4, .warps_k = 2},   //
                             TileConfig{.groups_q = 1, .warps_p = 2, .warps_k = 2},   //
                             TileConfig{.groups_q = 4, .warps_p = 8, .warps_k = 1},   //
                             TileConfig{.groups_q = 2, .warps_p = 8, .warps_k = 1},   //
                             TileConfig{.groups_q = 1, .warps_p = 4, .warps_k = 1}>,  //
-}};
+})};
 
 }  // namespace
 }  // namespace convmish

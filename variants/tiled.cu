@@ -10,16 +10,13 @@
 namespace convmish {
 namespace {
 
-const RegisterVariant registered{{
+const RegisterVariant registered{portable_variant({
     .name = "tiled",
     .summary = "16x16 outputs of one channel a block, 8 input channels at a time through shared memory",
-    .device = kKernelDevice,
     .math = MathClass::fp32,
     .pipe = Pipe::ffma,
-    .emulated = kKernelEmulated,
-    .prepare = prepare_tiled_convolution<TileConfig{
-        .threads_x = 16, .threads_y = 16, .outputs = 1, .min_blocks = 4}>,
-}};
+    .prepare = prepare_tiled_convolution<kTiled>,
+})};
 
 }  // namespace
 }  // namespace convmish

@@ -33,6 +33,7 @@ float value_at(std::int64_t i) {
   return static_cast<float>(i % 613) * 0.037f - 15.0f;
 }
 
+template <ActivationForm kForm = ActivationForm{}>
 void run_and_check(const Shape& shape, std::size_t in_misalignment, std::size_t out_misalignment,
                    bool in_place, bool with_bias, MishCount mish) {
   SCOPED_TRACE(testing::Message() << "n" << shape.n << " k" << shape.k << " p" << shape.p() << " q"
@@ -47,7 +48,7 @@ void run_and_check(const Shape& shape, std::size_t in_misalignment, std::size_t 
     bias.push_back(static_cast<float>(k % 31) * 0.21f - 3.0f);
   float* out = in_place ? in.data() : separate.data();
 
-  activate<DeviceKind::cpu>({in.data(), with_bias ? bias.data() : nullptr, out, shape, mish}, nullptr);
+  activate<DeviceKind::cpu, kForm>({in.data(), with_bias ? bias.data() : nullptr, out, shape, mish}, nullptr);
 
   for (std::int64_t i = 0; i < elements; ++i) {
     const float z = value_at(i) + (with_bias ? bias[static_cast<std::size_t>(i / plane % shape.k)] : 0.0f);
@@ -84,6 +85,21 @@ TEST(ActivationPass, WorksInPlaceWithoutBiasAndWithOneMish) {
       for (const bool in_place : {false, true})
         for (const std::size_t misalignment : {0u, 1u})
           run_and_check(shape, misalignment, misalignment, in_place, with_bias, mish);
+}
+
+template <ActivationForm kForm>
+void run_and_check_form() {
+  for (const Shape shape : {Shape{.n = 1, .c = 1, .h = 3, .w = 5, .k = 1},     // less than one vector
+                            Shape{.n = 2, .c = 1, .h = 47, .w = 49, .k = 3}})  // several blocks
+    for (const bool in_place : {false, true})
+      for (const std::size_t misalignment : {0u, 1u})
+        run_and_check<kForm>(shape, misalignment, misalignment, in_place, true, MishCount::twice);
+}
+
+TEST(ActivationPass, IsRightInTheFormsOfTheAblations) {
+  run_and_check_form<ActivationForm{.width = 1}>();
+  run_and_check_form<ActivationForm{.mish = MishForm::definition}>();
+  run_and_check_form<ActivationForm{.grid = GridForm::grid_stride}>();
 }
 
 }  // namespace

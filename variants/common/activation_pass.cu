@@ -3,6 +3,7 @@
 // without a division of its own. Planes need not be multiples of 4 floats: the pass runs over the flat
 // tensor, and only the few vectors that straddle two planes look at their elements one by one.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "variants/common/activation_pass.hpp"
@@ -14,7 +15,7 @@
 namespace convmish {
 namespace {
 
-template <unsigned kWidth, MishCount kMish>
+template <unsigned kWidth, MishCount kMish, ActivationForm kForm>
 struct ActivationKernel {
   static constexpr const char* kName = "activation_pass";
   static constexpr unsigned kThreads = 256;
@@ -29,14 +30,16 @@ struct ActivationKernel {
   const float* in;
   const float* bias;
   float* out;
-  std::int64_t elements, plane, channels;
+  std::int64_t elements, grid_elements, plane, channels;  // grid_elements: of all blocks at a time
   FastDivider by_plane, by_channels;
 
   static __device__ __forceinline__ float activate(float z) {
-    if constexpr (kMish == MishCount::once) {
-      return mish(z);
+    if constexpr (kMish == MishCount::twice) {
+      return activation<kForm.mish>(z);
+    } else if constexpr (kForm.mish == MishForm::definition) {
+      return mish_by_definition(z);
     } else {
-      return mish_of_mish(z);
+      return mish(z);
     }
   }
 
@@ -64,7 +67,16 @@ struct ActivationKernel {
   }
 
   __device__ void operator()(SharedStorage&) const {
-    const std::int64_t block_first = std::int64_t{blockIdx.x} * kElements;
+    std::int64_t block_first = std::int64_t{blockIdx.x} * kElements;
+    if constexpr (kForm.grid == GridForm::exact) {
+      activate_part(block_first);
+    } else {
+      for (; block_first < elements; block_first += grid_elements) activate_part(block_first);
+    }
+  }
+
+  /// kElements elements, those that there are.
+  __device__ __forceinline__ void activate_part(std::int64_t block_first) const {
     const unsigned thread_first = threadIdx.x * kWidth;
 
     Vector z[kVectors];
@@ -106,30 +118,64 @@ struct ActivationKernel {
   }
 };
 
-template <unsigned kWidth, MishCount kMish>
-void launch(const ActivationPass& pass, Stream stream) {
-  using Kernel = ActivationKernel<kWidth, kMish>;
-  const std::int64_t elements = pass.shape.y_elements(), plane = pass.shape.p() * pass.shape.q();
-  const dim3 grid(static_cast<unsigned>(divide_up(elements, Kernel::kElements)));
-  launch_kernel(Kernel{pass.in, pass.bias, pass.out, elements, plane, pass.shape.k, FastDivider(plane),
-                       FastDivider(pass.shape.k)},
-                grid, stream);
+/// As many blocks as the device holds at a time.
+template <class Kernel>
+std::int64_t resident_blocks() {
+#if defined(__CUDACC__)
+  int device = 0, multiprocessors = 0;
+  CONVMISH_CHECK_CUDA(cudaGetDevice(&device));
+  CONVMISH_CHECK_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  return std::int64_t{multiprocessors} * Kernel::kMinBlocks;
+#else
+  return 1;
+#endif
 }
 
+template <unsigned kWidth, MishCount kMish, ActivationForm kForm>
+void launch(const ActivationPass& pass, Stream stream) {
+  using Kernel = ActivationKernel<kWidth, kMish, kForm>;
+  const std::int64_t elements = pass.shape.y_elements(), plane = pass.shape.p() * pass.shape.q();
+  std::int64_t blocks = divide_up(elements, Kernel::kElements);
+  if constexpr (kForm.grid == GridForm::grid_stride) blocks = std::min(blocks, resident_blocks<Kernel>());
+  launch_kernel(Kernel{pass.in, pass.bias, pass.out, elements, blocks * Kernel::kElements, plane,
+                       pass.shape.k, FastDivider(plane), FastDivider(pass.shape.k)},
+                dim3(static_cast<unsigned>(blocks)), stream);
+}
+
+template <unsigned kWidth>
 bool aligned_to_vector(const void* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
+  return reinterpret_cast<std::uintptr_t>(address) % sizeof(FloatVector<kWidth>) == 0;
+}
+
+template <MishCount kMish, ActivationForm kForm>
+void launch_aligned(const ActivationPass& pass, Stream stream) {
+  const bool vectors = aligned_to_vector<kForm.width>(pass.in) && aligned_to_vector<kForm.width>(pass.out);
+  vectors ? launch<kForm.width, kMish, kForm>(pass, stream) : launch<1, kMish, kForm>(pass, stream);
 }
 
 }  // namespace
 
-template <>
-void activate<kKernelDevice>(const ActivationPass& pass, Stream stream) {
-  const bool vectors = aligned_to_vector(pass.in) && aligned_to_vector(pass.out);
+template <DeviceKind kDevice, ActivationForm kForm>
+void activate(const ActivationPass& pass, Stream stream) {
+  static_assert(kDevice == kKernelDevice && kForm.arithmetic == kKernelArithmetic);
   if (pass.mish == MishCount::once) {
-    vectors ? launch<4, MishCount::once>(pass, stream) : launch<1, MishCount::once>(pass, stream);
+    launch_aligned<MishCount::once, kForm>(pass, stream);
   } else {
-    vectors ? launch<4, MishCount::twice>(pass, stream) : launch<1, MishCount::twice>(pass, stream);
+    launch_aligned<MishCount::twice, kForm>(pass, stream);
   }
 }
+
+#define CONVMISH_ACTIVATION_FORM(...)                                                            \
+  template void activate<kKernelDevice, ActivationForm{__VA_ARGS__}>(const ActivationPass& pass, \
+                                                                     Stream stream)
+#if defined(CONVMISH_FAST_MATH)
+CONVMISH_ACTIVATION_FORM(.arithmetic = Arithmetic::fast);
+CONVMISH_ACTIVATION_FORM(.mish = MishForm::definition, .arithmetic = Arithmetic::fast);
+#else
+CONVMISH_ACTIVATION_FORM();
+CONVMISH_ACTIVATION_FORM(.width = 1);
+CONVMISH_ACTIVATION_FORM(.mish = MishForm::definition);
+CONVMISH_ACTIVATION_FORM(.grid = GridForm::grid_stride);
+#endif
 
 }  // namespace convmish

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/variant.hpp"
+#include "variants/common/kernel_forms.hpp"
 
 namespace convmish {
 
@@ -16,9 +17,17 @@ struct ActivationPass {
   MishCount mish = MishCount::twice;
 };
 
+/// What the pass is compiled for. activation_pass.cu has the list of those that exist.
+struct ActivationForm {
+  unsigned width = 4;  // floats a load or a store, where in and out are aligned to that
+  MishForm mish = MishForm::one_exp;
+  GridForm grid = GridForm::exact;
+  Arithmetic arithmetic = Arithmetic::ieee;
+};
+
 /// Puts out[n,k,p,q] = mish(in[n,k,p,q] + bias[k]), or mish of that, on `stream`. Fastest where in and out
 /// are aligned to 16 bytes. Built for each device by activation_pass.cu.
-template <DeviceKind kDevice>
+template <DeviceKind kDevice, ActivationForm kForm = ActivationForm{}>
 void activate(const ActivationPass& pass, Stream stream);
 
 }  // namespace convmish

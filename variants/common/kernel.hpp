@@ -31,14 +31,19 @@
 #include <type_traits>
 
 #include "core/variant.hpp"
+#include "variants/common/kernel_forms.hpp"
 
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 
 #include "gpu/check.hpp"
 // One binary holds both builds of a kernel: whatever a header of this dialect defines lives in a namespace
-// of its own for each, or the linker would keep one of the two for both.
+// of its own for each, or the linker would keep one of the two for both. So for the two builds by nvcc.
+#if defined(CONVMISH_FAST_MATH)
+#define CONVMISH_KERNEL_TARGET on_cuda_fast_math
+#else
 #define CONVMISH_KERNEL_TARGET on_cuda
+#endif
 #define CONVMISH_UNROLL _Pragma("unroll")
 #else
 #include "cpu/simt/dialect.hpp"
@@ -58,6 +63,23 @@ inline constexpr DeviceKind kKernelDevice = DeviceKind::cpu;
 inline constexpr bool kKernelEmulated = true;
 using simt::dim3;
 #endif
+#if defined(CONVMISH_FAST_MATH)  // defined with the flag, by CMake
+inline constexpr Arithmetic kKernelArithmetic = Arithmetic::fast;
+#else
+inline constexpr Arithmetic kKernelArithmetic = Arithmetic::ieee;
+#endif
+
+/// A row of the registry with what the build of a portable kernel decides filled in.
+inline Variant portable_variant(Variant row) {
+  row.device = kKernelDevice;
+  row.emulated = kKernelEmulated;
+  if constexpr (kKernelArithmetic == Arithmetic::fast) {
+    row.name += "_fast_math";
+    row.summary += "; built with --use_fast_math";
+    row.group = Group::ablation;
+  }
+  return row;
+}
 
 struct NoSharedStorage {};
 

@@ -87,4 +87,19 @@ __device__ __forceinline__ float mish_of_mish(float z) {
   return mish_from_exp<Math>(m, Math::exp2(fminf(m, kMishIsIdentity) * kLog2E));
 }
 
+/// mish as it is defined, by the math library.
+__device__ __forceinline__ float mish_by_definition(float x) {
+  return x * tanhf(log1pf(expf(x)));
+}
+
+/// The operation's activation in the form that a kernel is compiled for.
+template <MishForm kForm>
+__device__ __forceinline__ float activation(float z) {
+  if constexpr (kForm == MishForm::definition) {
+    return mish_by_definition(mish_by_definition(z));
+  } else {
+    return mish_of_mish(z);
+  }
+}
+
 }  // namespace convmish::inline CONVMISH_KERNEL_TARGET

@@ -25,7 +25,12 @@ struct TileConfig {
   unsigned row_padding = 0;  // floats added to each row of the staged halo, against bank conflicts
   int min_blocks = 1;        // blocks a multiprocessor that registers must leave room for: left to itself
                              // the compiler takes a few more than 64, which costs a block
+  MishForm mish = MishForm::one_exp;
 };
+
+/// A 16x16 tile, one output a thread or two: `tiled` and `coarsened_1x2`, which ablations step away from.
+inline constexpr TileConfig kTiled{.threads_x = 16, .threads_y = 16, .outputs = 1, .min_blocks = 4};
+inline constexpr TileConfig kCoarsened1x2{.threads_x = 8, .threads_y = 16, .outputs = 2, .min_blocks = 8};
 
 template <TileConfig kConfig, template <class, ArrayName> class Element = PlainElement>
 struct TiledConvolution {
@@ -140,7 +145,7 @@ struct TiledConvolution {
     float* row = y + ((n * shape.k + k) * shape.p() + p) * shape.q();
     CONVMISH_UNROLL
     for (unsigned j = 0; j < kOutputs; ++j)
-      if (q + j < shape.q()) row[q + j] = mish_of_mish(z[j]);
+      if (q + j < shape.q()) row[q + j] = activation<kConfig.mish>(z[j]);
   }
 };
 
