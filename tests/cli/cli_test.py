@@ -177,10 +177,11 @@ class Texts(Cli):
     def test_list_shows_what_the_cpu_can_run(self):
         completed = run("--list")
         self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
-        rows = [line.split()[:5] for line in completed.stdout.splitlines()]
-        self.assertEqual(rows[0], ["variant", "class", "layout", "device", "here"])
+        rows = [line.split()[:6] for line in completed.stdout.splitlines()]
+        self.assertEqual(rows[0], ["variant", "class", "layout", "device", "group", "here"])
         for name in ("naive", "tiled", "coarsened_1x2"):
-            self.assertIn([name, "fp32", "nchw", "cpu", "yes"], rows)
+            self.assertIn([name, "fp32", "nchw", "cpu", "standard", "yes"], rows)
+        self.assertIn(["coarsened_1x4", "fp32", "nchw", "cpu", "ablation", "yes"], rows)
 
     def test_calibrate_tells_what_the_clock_is_worth(self):
         completed = run("--calibrate", "--device", "cpu")

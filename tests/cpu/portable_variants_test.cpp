@@ -92,22 +92,28 @@ void expect_right(const Variant& variant, const Inputs& inputs, const std::vecto
 }
 
 using CpuVariants = testing::TestWithParam<const Variant*>;
+struct StandardCpuVariants : CpuVariants {};  // ablations share their launches
 
-std::vector<const Variant*> cpu_variants() {
-  std::vector<const Variant*> found;
-  for (const Variant& variant : Registry::instance().variants())
-    if (variant.device == DeviceKind::cpu && variant.layout == Layout::nchw) found.push_back(&variant);
+std::vector<const Variant*> cpu_variants(Group group) {
+  std::vector<const Variant*> found = variants_of_group(Registry::instance(), DeviceKind::cpu, group);
+  std::erase_if(found, [](const Variant* variant) { return variant->layout != Layout::nchw; });
   return found;
 }
 
 // Every test below is about whatever is registered; so something must be.
 TEST(CpuVariants, ThePortableKernelsAreRegistered) {
-  EXPECT_GE(cpu_variants().size(), 3u);
+  EXPECT_GE(cpu_variants(Group::standard).size(), 3u);
+  EXPECT_GE(cpu_variants(Group::ablation).size(), 10u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Registry, CpuVariants, testing::ValuesIn(cpu_variants()), [](const auto& variant) {
+std::string test_name(const testing::TestParamInfo<const Variant*>& variant) {
   return variant.param->name + "_" + std::string(to_string(variant.param->math));
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, CpuVariants, testing::ValuesIn(cpu_variants(Group::standard)), test_name);
+INSTANTIATE_TEST_SUITE_P(Ablations, CpuVariants, testing::ValuesIn(cpu_variants(Group::ablation)), test_name);
+INSTANTIATE_TEST_SUITE_P(Registry, StandardCpuVariants, testing::ValuesIn(cpu_variants(Group::standard)),
+                         test_name);
 
 TEST_P(CpuVariants, IsRightOnEdgeShapesInEitherThreadOrder) {
   for (const char* text : {
@@ -150,7 +156,7 @@ TEST_P(CpuVariants, KeepsNanAndInfinityInTheirOwnWindows) {
 }
 
 // A CUDA grid counts at most 65535 blocks in y and z.
-TEST_P(CpuVariants, IsRightBeyondTheGridLimits) {
+TEST_P(StandardCpuVariants, IsRightBeyondTheGridLimits) {
 #if defined(__SANITIZE_ADDRESS__)
   GTEST_SKIP() << "takes minutes under AddressSanitizer";
 #endif
