@@ -8,20 +8,20 @@
 //
 //   producer, 1 warpgroup    global fp32 -> registers -> fp16 terms -> ring slot, here and (bulk copy) in the
 //                            peer
-//   consumers, 3 warpgroups  rows of 64 channels x 88 pixels in turn: wgmma, 3 products over each of the 9
-//   taps,
-//                            bias, Mish, Mish, store. Turns are strict: one multiplies while the two others
-//                            are in their epilogue
+//   consumers, 2 warpgroups  rows of 64 channels x 88 pixels in turn: wgmma, 3 products over each of 9 taps,
+//                            bias, Mish, Mish, store. Turns are strict: one multiplies while the other is in
+//                            its epilogue, which is shorter
 //
 // Who waits for whom:
 //   row_full[slot]    consumers wait; completed by the 4 producer warps and the bytes of the peer's copies
 //   row_empty[slot]   producers wait, because they write in both blocks: completed by the warps of the three
 //                     output rows that read the row, in both. A row's first tap row is its last use, so that
-//                     the slot is free after a third of a turn
+//                     the slot is free in the middle of a turn, and filled again before the next turn's end
 //   turn (named)      consumer i waits for consumer i - 1 to have issued nearly all its wgmma
 //
-// Accuracy: the tensor cores truncate what they add up. Products with a low term have sums of their own, and
-// the large ones are 36 additions at most.
+// Accuracy: the tensor cores truncate what they add up, by about 2^-22 of the sum at each of their steps of
+// 16 channels. Products with a low term have sums of their own; those of high terms are taken out after 12
+// steps, one row of taps, and added up by the consumer, while the tensor cores do that row's low terms.
 #pragma once
 
 #include "variants/common/hopper_mish.cuh"
@@ -33,7 +33,7 @@ namespace convmish::hopper::split_ring {
 inline constexpr int kTerms = 2;
 inline constexpr int kClusterBlocks = 2;
 inline constexpr int kClusterK = kClusterBlocks * kBlockK;
-inline constexpr int kConsumers = 3;
+inline constexpr int kConsumers = 2;
 inline constexpr int kWarpsPerGroup = 4;
 inline constexpr int kThreads = 128 * (1 + kConsumers);
 inline constexpr int kRowPixels = 88;                                 // input pixels of a ring slot
@@ -43,10 +43,9 @@ inline constexpr int kPlaneBytes = kRowPixels * kGranuleBytes;
 inline constexpr int kTermBytes = kPlanes * kPlaneBytes;  // of a ring slot
 inline constexpr int kPlanesPerBlock = kPlanes / kClusterBlocks;
 static_assert(kPlanesPerBlock == kWarpsPerGroup, "one producer warp a plane");
-static_assert(kConsumers == kFilterSize, "every consumer reads every row once");
-inline constexpr int kProducerRegisters = 80, kConsumerRegisters = 144;
-static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * 128 <= 65536,
-              "setmaxnreg hands out what the launch allots");
+inline constexpr int kProducerRegisters = 104, kConsumerRegisters = 200;
+static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * 128 <= kThreads * 168,
+              "setmaxnreg hands out what the launch allots: 65536 / 384 threads, rounded down to 8");
 
 struct SharedStorage {
   alignas(1024) __half filter[kTaps][kTerms][kBlockK][kBlockC];
@@ -306,27 +305,37 @@ __device__ __forceinline__ void mma_stage(RowSums& high, RowSums& low, SharedSto
                                           const RingRows& rows, const Run& run, int row, int consumer) {
   constexpr std::uint64_t kLowFilter = ptx::descriptor_step(kTapBytes),
                           kLowPixels = ptx::descriptor_step(kTermBytes);
+  RowSums more;
   wait_for_turn(consumer);
 #pragma unroll
   for (int r = 0; r < kFilterSize; ++r) {
     const unsigned slot = rows.wait(row + r);
-    ptx::wgmma_fence();
     const std::uint64_t pixels = pixel_descriptor(ptx::shared_address(shared.ring[slot]), kPlaneBytes);
     const std::uint64_t filter = filter_descriptor(ptx::shared_address(shared.filter[r * kFilterSize]));
+    const auto tap = [&](int s) { return filter + ptx::descriptor_step(s * kTerms * kTapBytes); };
+    const auto window = [&](int s) { return pixels + ptx::descriptor_step(s * kGranuleBytes); };
+    ptx::wgmma_fence();
+    RowSums& products = r == 0 ? high : more;
+#pragma unroll
+    for (int s = 0; s < kFilterSize; ++s)
+      mma_tap<kRowPixels>(products, tap(s), window(s), kPlaneBytes, s == 0);
+    ptx::wgmma_commit_group();
+    if (r > 0) {
+      ptx::wgmma_wait_group<1>();  // the low terms of the tap row before
+      rows.release(run, row, r - 1);
+    }
+    ptx::wgmma_fence();
 #pragma unroll
     for (int s = 0; s < kFilterSize; ++s) {
       if (r == kFilterSize - 1 && s == kFilterSize - 1) pass_turn(consumer);
-      const std::uint64_t tap = filter + ptx::descriptor_step(s * kTerms * kTapBytes),
-                          window = pixels + ptx::descriptor_step(s * kGranuleBytes);
-      mma_tap<kRowPixels>(low, tap, window + kLowPixels, kPlaneBytes, r == 0 && s == 0);
-      mma_tap<kRowPixels>(low, tap + kLowFilter, window, kPlaneBytes, false);
-      mma_tap<kRowPixels>(high, tap, window, kPlaneBytes, r == 0 && s == 0);
+      mma_tap<kRowPixels>(low, tap(s), window(s) + kLowPixels, kPlaneBytes, r == 0 && s == 0);
+      mma_tap<kRowPixels>(low, tap(s) + kLowFilter, window(s), kPlaneBytes, false);
     }
     ptx::wgmma_commit_group();
-    if (r > 0) {
-      ptx::wgmma_wait_group<1>();
-      rows.release(run, row, r - 1);
-    }
+    if (r == 0) continue;
+    ptx::wgmma_wait_group<1>();  // this tap row's high terms
+#pragma unroll
+    for (int i = 0; i < kRowPixels / 2; ++i) high[i] += more[i];
   }
   ptx::wgmma_wait_group<0>();
   rows.release(run, row, kFilterSize - 1);
@@ -334,41 +343,76 @@ __device__ __forceinline__ void mma_stage(RowSums& high, RowSums& low, SharedSto
 
 /// What a lane needs in every epilogue.
 struct EpilogueLane {
-  std::int64_t channel_at;  // floats from an image's y to this lane's first pixel in its first channel
-  std::int64_t half_step;   // and on to the channel 8 farther
+  std::int64_t channel_at;  // floats from an image of y to the strip's first pixel in this lane's channel
+  std::int64_t half_step;   // and on to the channel 8 farther, which is this lane's too
   bool live[2];             // whether these channels exist
   ChannelAffine affine[2];
   int pixel;  // this lane's first in a fragment
 };
 
-/// Bias, Mish, Mish and stores of `width` pixels, two neighbours at a time.
+/// Bias, Mish, Mish and stores of a row of `width` pixels, in whole sectors but for its ends.
+///
+/// A lane's two neighbouring pixels (elements e = 0, 1 of fragment j) lie in a sector that starts `head`
+/// pixels after a fragment does: the elements before `head` ("early") in sector j, the others in the next.
+/// kEven: rows have an even number of outputs, so that a lane's two elements are never in different sectors.
 template <bool kEven>
-__device__ __forceinline__ void store_row(float* y, const RowSums& high, const RowSums& low,
+__device__ __forceinline__ void store_row(float* y, std::int64_t at, const RowSums& high, const RowSums& low,
                                           const EpilogueLane& me, int width) {
-  float* out[2] = {y, y + me.half_step};
+  constexpr int kSector = 8;  // floats in the 32 bytes that the L2 writes as one
+  constexpr int kFragments = kRowPixels / kSector;
+  const int head = -static_cast<int>(at) & (kSector - 1);
+  bool early[2];
+  int place[2];  // of the lane's elements in a sector
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    early[e] = me.pixel + (kEven ? 0 : e) < head;
+    place[e] = kEven && e == 1 ? place[0] + 1 : me.pixel + e - head & kSector - 1;
+  }
+  float* out[2];
+  out[0] = y + at + head - kSector + place[0];
+  out[1] = out[0] + me.half_step;
   asm volatile("" : "+l"(out[0]), "+l"(out[1]));  // else 64-bit addresses are rebuilt at every use
+  // Fragment `sector` holds the early elements of sector `sector`, the fragment before it the late ones.
+  float before[4] = {};
+  const auto store_sector = [&](int sector, const float* v) {
+    const int pixel[2] = {kSector * sector + me.pixel - (early[0] ? 0 : kSector),
+                          kSector * sector + me.pixel + 1 - (early[1] ? 0 : kSector)};
+    float now[4];
 #pragma unroll
-  for (int j = 0; j < kRowPixels / 8; ++j) {
-    float v[4];
-#pragma unroll
-    for (int t = 0; t < 4; ++t)
-      v[t] = __fmaf_rn(__fmaf_rn(low[4 * j + t], kLowScale, high[4 * j + t]), me.affine[t / 2].scale,
-                       me.affine[t / 2].bias);
-    mish_of_mish(v);
-    const int pixel = 8 * j + me.pixel;
+    for (int t = 0; t < 4; ++t) {
+      now[t] = early[t % 2] ? v[t] : before[t];
+      before[t] = v[t];
+    }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
+      float* const to = out[half] + kSector * sector;
+      const bool first = me.live[half] && pixel[0] >= 0 && pixel[0] < width;
       if (kEven) {  // both or neither
-        if (me.live[half] && pixel < width)
-          ptx::store_global(out[half] + 8 * j, make_float2(v[2 * half], v[2 * half + 1]), ptx::kEvictLast);
+        if (first) ptx::store_global(to, make_float2(now[2 * half], now[2 * half + 1]), ptx::kEvictLast);
       } else {
-        if (me.live[half] && pixel < width)
-          ptx::store_global(out[half] + 8 * j, v[2 * half], ptx::kEvictLast);
-        if (me.live[half] && pixel + 1 < width)
-          ptx::store_global(out[half] + 8 * j + 1, v[2 * half + 1], ptx::kEvictLast);
+        const bool second = me.live[half] && pixel[1] >= 0 && pixel[1] < width;
+        if (first) ptx::store_global(to, now[2 * half], ptx::kEvictLast);
+        if (second) ptx::store_global(to + place[1] - place[0], now[2 * half + 1], ptx::kEvictLast);
       }
     }
+  };
+  constexpr int kGroup = 4;  // fragments that go through the activation together
+#pragma unroll
+  for (int first = 0; first < kFragments; first += kGroup) {
+    float v[4 * kGroup];
+#pragma unroll
+    for (int i = 0; i < 4 * kGroup; ++i) {
+      const int element = min(4 * first + i, kRowPixels / 2 - 1);  // the last group is not full
+      v[i] = __fmaf_rn(__fmaf_rn(low[element], kLowScale, high[element]), me.affine[i / 2 % 2].scale,
+                       me.affine[i / 2 % 2].bias);
+    }
+    mish_of_mish(v);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i)
+      if (first + i < kFragments) store_sector(first + i, v + 4 * i);
   }
+  constexpr float kNone[4] = {};
+  store_sector(kFragments, kNone);
 }
 
 template <bool kEven>
@@ -379,7 +423,7 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
   const std::int64_t plane = std::int64_t{args.p} * args.q;
   EpilogueLane me;
   me.pixel = 2 * (lane % 4);
-  me.channel_at = channel * plane + place.strip * kStripColumns + me.pixel;
+  me.channel_at = channel * plane + place.strip * kStripColumns;
   me.half_step = 8 * plane;
   for (int half = 0; half < 2; ++half) {
     me.live[half] = channel + 8 * half < args.k;
@@ -392,13 +436,13 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
   int turn = consumer;  // rows until this consumer's next
   for (std::int64_t at = place.first_row; at < place.end_row;) {
     const Run run(args, at, place.end_row);
-    float* const image = args.y + std::int64_t{run.image} * args.k * plane + me.channel_at +
-                         std::int64_t{run.first_row} * args.q;
+    const std::int64_t image =
+        std::int64_t{run.image} * args.k * plane + me.channel_at + std::int64_t{run.first_row} * args.q;
 #pragma unroll 1
     for (; turn < run.rows; turn += kConsumers) {
       RowSums high, low;
       mma_stage(high, low, shared, rows, run, turn, consumer);
-      store_row<kEven>(image + std::int64_t{turn} * args.q, high, low, me, width);
+      store_row<kEven>(args.y, image + std::int64_t{turn} * args.q, high, low, me, width);
     }
     turn -= run.rows;
     rows.close_run(run);
