@@ -1,0 +1,604 @@
+// The fused convolution on the tensor cores that every GPU from sm_80 on has: mma.sync, fp16 multiplicands in
+// one term or two, fp32 sums.
+//
+// Implicit GEMM with output channels as M and pixels as N: a lane then has pairs of neighbouring pixels of
+// one channel, and four lanes a sector of y. A thread block stays with kTileK output channels and walks over
+// units of 8 x 32 outputs (or 16 x 16). A unit is two tiles, one for each of two groups of 4 warps. The
+// groups keep their own time: while one is in its epilogue, the other has the tensor cores to itself.
+//
+// A stage holds 16 input channels of a tile's input, halo included, as [term][plane of 8 channels][pixel]
+// [8 halves]: eight neighbouring pixels are 128 bytes in a row, which ldmatrix reads without bank conflicts,
+// and a filter tap is the same tile from an address farther on, an immediate of the instruction. An input
+// element is loaded and converted once for all taps and all the block's output channels: by its group, in
+// between the multiplications of earlier stages.
+//
+// The filter lies in the order of mma's fragments, so that a lane loads its share of a 16 x 16 matrix with
+// one instruction. It is cut in slots: the three taps of a column of the filter, of 16 input channels. Where
+// all slots fit beside the stages they are loaded once ("resident"); otherwise they pass through a ring that
+// both groups share, filled by all threads, and the groups may be some slots apart.
+//
+// Who waits for whom:
+//   group barrier (named)     once a stage, the 4 warps of a group: the next stage is there, this one is free
+//   filter_full (mbarrier)    everybody, for the copies of all threads
+//   filter_empty (mbarrier)   everybody before they refill a slot, for all 8 warps
+#pragma once
+
+#include "variants/common/hopper_mish.cuh"
+#include "variants/common/hopper_operands.cuh"
+#include "variants/common/hopper_recompute.cuh"
+#include "variants/common/mma_ptx.cuh"
+
+namespace convmish::mma {
+
+using hopper::ChannelAffine;
+using hopper::kPlaneChannels;
+
+inline constexpr int kGroups = 2, kGroupWarps = 4;
+inline constexpr int kGroupThreads = 32 * kGroupWarps;
+inline constexpr int kThreads = kGroups * kGroupThreads;    // two warps share a scheduler's registers
+inline constexpr int kStages = 3;                           // one in use, one complete, one being filled
+inline constexpr int kStepC = 16;                           // input channels an mma sums over: its K
+inline constexpr int kFragmentK = 16, kFragmentPixels = 8;  // of an mma: its M and N
+inline constexpr int kFragmentBytes = kFragmentK * kStepC * sizeof(__half);
+inline constexpr int kGranuleBytes = hopper::kGranuleBytes;
+inline constexpr int kWarpsK = 2, kWarpsPixels = kGroupWarps / kWarpsK;
+inline constexpr int kWarpPixels = 64;
+
+/// kTerms: fp16 terms of a multiplicand. kWarpRows: of the 64 pixels that a warp computes.
+template <int kTerms_, int kWarpRows_>
+struct Config {
+  static constexpr int kTerms = kTerms_, kWarpRows = kWarpRows_;
+  static constexpr int kWarpColumns = kWarpPixels / kWarpRows;
+  // Two terms need sums for the products of the low ones too, and half the output channels make room for
+  // them.
+  static constexpr int kFragmentsK = 4 / kTerms, kFragmentsQ = kWarpColumns / kFragmentPixels;
+  static constexpr int kWarpK = kFragmentsK * kFragmentK, kTileK = kWarpsK * kWarpK;
+  // Fragments are loaded in pairs: side by side, or where a warp is one fragment wide one below the other.
+  static constexpr int kPairRows = kFragmentsQ == 1 ? 2 : 1, kPairsQ = kFragmentsQ == 1 ? 1 : kFragmentsQ / 2;
+  // Wide warps lie one below the other, and so do their groups; narrow ones side by side, and their groups
+  // one below the other: units are 8 x 32 or 16 x 16.
+  static constexpr bool kWarpsBelow = kWarpColumns == 32;
+  static constexpr int kTileRows = kWarpRows * (kWarpsBelow ? kWarpsPixels : 1);
+  static constexpr int kTileColumns = kWarpColumns * (kWarpsBelow ? 1 : kWarpsPixels);
+  static constexpr int kUnitRows = kGroups * kTileRows;
+  static constexpr int kHaloRows = kTileRows + kFilterSize - 1, kHaloColumns = kTileColumns + kFilterSize - 1;
+  static constexpr int kStagePixels = kHaloRows * kHaloColumns;
+  static constexpr int kPlaneBytes = kStagePixels * kGranuleBytes;
+  static constexpr int kStagePlanes = kStepC / kPlaneChannels;
+  static constexpr int kTermBytes = kStagePlanes * kPlaneBytes, kStageBytes = kTerms * kTermBytes;
+  static constexpr int kSlotTapBytes = kTileK / kFragmentK * kTerms * kFragmentBytes;
+  static constexpr int kSlotBytes = kFilterSize * kSlotTapBytes;
+  static_assert(kFragmentsQ == 1 || kFragmentsQ % 2 == 0);
+  // A stage is loaded in two batches.
+  static constexpr int kGranules = kStagePlanes * kStagePixels;
+  static constexpr int kBatchGranules =
+      (kGranules + 2 * kGroupThreads - 1) / (2 * kGroupThreads);  // a thread
+};
+
+/// The repacked filter: [block of kTileK channels][16 input channels][filter column][filter row][16 output
+/// channels][term][lane][8 halves], a lane's halves in the order of mma's registers.
+template <class C>
+struct FilterLayout {
+  static constexpr int kTerms = C::kTerms;
+  int k_blocks, steps;
+
+  explicit FilterLayout(const Shape& shape)
+      : k_blocks(static_cast<int>((shape.k + C::kTileK - 1) / C::kTileK)),
+        steps(static_cast<int>((shape.c + kStepC - 1) / kStepC)) {}
+
+  int output_channels() const { return k_blocks * C::kTileK; }
+  CONVMISH_HD int input_channels() const { return steps * kStepC; }
+  std::int64_t bytes() const { return std::int64_t{k_blocks} * steps * kFilterSize * C::kSlotBytes; }
+
+  /// Of a half.
+  __device__ __forceinline__ std::int64_t index(int k, int c, int tap, int term) const {
+    const std::int64_t slot =
+        (std::int64_t{k / C::kTileK} * steps + c / kStepC) * kFilterSize + tap % kFilterSize;
+    const int fragment =
+        (tap / kFilterSize * (C::kTileK / kFragmentK) + k % C::kTileK / kFragmentK) * kTerms + term;
+    const int row = k % kFragmentK, column = c % kStepC;
+    const int lane = row % 8 * 4 + column % 8 / 2, word = column / 8 * 2 + row / 8;
+    return (slot * C::kSlotBytes + fragment * kFragmentBytes) / 2 + lane * 8 + word * 2 + column % 2;
+  }
+};
+
+/// The kernel's arguments and the one place where it is decided who computes what.
+struct Args {
+  const float* x;
+  float* y;
+  const uint4* filter;          // repacked
+  const ChannelAffine* affine;  // by output channel, padded to whole tiles
+  std::uint8_t* raised;         // [tile][step][warp]: the range guard's flags
+  float4* promoted;             // [thread block]: sums of two terms; see promote()
+  int n, c, h, w, k, p, q;
+  int strips, row_units;  // units of an image side by side, and one below the other
+  int k_tiles, parts;     // thread blocks: `parts` for each of the blocks of output channels
+  int steps;              // of 16 input channels
+  int slots;              // of the filter, in shared memory
+
+  CONVMISH_HD std::int64_t units() const { return std::int64_t{n} * row_units * strips; }
+};
+
+/// Of a thread block, in memory.
+template <class C>
+CONVMISH_HD constexpr int promoted_vectors() {
+  return C::kFragmentsK * C::kWarpRows * C::kFragmentsQ * kThreads;
+}
+
+/// Bytes of shared memory; the layout is below, in Shared.
+template <class C>
+constexpr std::int64_t shared_bytes(std::int64_t slots) {
+  return kGroups * kStages * C::kStageBytes + slots * (C::kSlotBytes + 16);
+}
+
+/// Addresses in shared memory.
+template <class C>
+struct Shared {
+  ptx::SharedAddress stages, slots, filter_full, filter_empty;
+
+  /// With the stages of one group.
+  __device__ Shared(const Args& args, const void* memory, int group) {
+    const ptx::SharedAddress base = ptx::shared_address(memory);
+    stages = base + group * kStages * C::kStageBytes;
+    slots = base + kGroups * kStages * C::kStageBytes;
+    filter_full = slots + args.slots * C::kSlotBytes;
+    filter_empty = filter_full + args.slots * 8;
+  }
+};
+
+/// A group's tile of a unit.
+template <class C>
+struct TilePlace {
+  int image, first_row, first_column;
+
+  __device__ TilePlace(const Args& args, std::int64_t unit, int group) {
+    first_column = static_cast<int>(unit % args.strips) * C::kTileColumns;
+    const std::int64_t row_unit = unit / args.strips;
+    first_row = static_cast<int>(row_unit % args.row_units) * C::kUnitRows + group * C::kTileRows;
+    image = static_cast<int>(row_unit / args.row_units);
+  }
+};
+
+/// What the range guard's flags mean, for the second pass: a unit there is a tile here.
+template <class C>
+struct Units {
+  Args args;
+
+  CONVMISH_HD std::int64_t count() const { return args.units() * kGroups; }
+  __device__ int flag_count() const { return args.steps * kGroupWarps; }
+  __device__ hopper::OutputUnit unit(std::int64_t i) const {
+    const TilePlace<C> place(args, i / kGroups, static_cast<int>(i % kGroups));
+    return {.first_row = std::int64_t{place.image} * args.h + place.first_row,
+            .first_column = place.first_column,
+            .rows = max(0, min(C::kTileRows, args.p - place.first_row)),
+            .columns = min(C::kTileColumns, args.q - place.first_column),
+            .flags = args.raised + i * flag_count()};
+  }
+  __device__ hopper::Granule granule(int flag) const {
+    return {.first_row = 0,
+            .rows = C::kHaloRows,
+            .first_channel = flag / kGroupWarps * kStepC,
+            .channels = kStepC};
+  }
+};
+
+/// A place in a ring and the parity of the pass through it.
+struct RingCursor {
+  int at = 0;
+  std::uint32_t parity = 0;
+
+  __device__ __forceinline__ void advance(int depth) {
+    if (++at == depth) at = 0, parity ^= 1;
+  }
+};
+
+// --- input -----------------------------------------------------------------------------------------------
+
+/// A thread's way through the stages of its group: loads, converts and stores its share of each, in two
+/// batches.
+template <class C>
+class InputFeed {
+ public:
+  using Batch = float[C::kBatchGranules][kPlaneChannels];
+
+  __device__ InputFeed(const Args& args, ptx::SharedAddress stages, int part, int group)
+      : args_(args), unit_(part), group_(group), plane_(std::int64_t{args.h} * args.w) {
+    at_ = stages + threadIdx.x % kGroupThreads * kGranuleBytes;
+    end_ = at_ + kStages * C::kStageBytes;
+    open_tile();
+  }
+  __device__ __forceinline__ bool more() const { return unit_ < args_.units(); }
+
+  /// Pixels outside of the image are read at its edge: only outputs that do not exist see them.
+  __device__ __forceinline__ void load(Batch& batch, int index) const {
+    if (!more()) return;
+#pragma unroll
+    for (int i = 0; i < C::kBatchGranules; ++i) {
+      const int granule = granule_index(index, i), pixel = granule % C::kStagePixels;
+      const int channel = min(granule / C::kStagePixels, C::kStagePlanes - 1) * kPlaneChannels;
+      const int row = min(first_row_ + pixel / C::kHaloColumns, args_.h - 1);
+      const int column = min(first_column_ + pixel % C::kHaloColumns, args_.w - 1);
+      const float* source = step_x_ + channel * plane_ + (std::int64_t{row} * args_.w + column);
+      const int live = args_.c - step_ * kStepC - channel;
+      if ((step_ + 1) * kStepC <= args_.c) {
+#pragma unroll
+        for (int c = 0; c < kPlaneChannels; ++c, source += plane_) batch[i][c] = __ldg(source);
+      } else {
+#pragma unroll
+        for (int c = 0; c < kPlaneChannels; ++c, source += plane_)
+          batch[i][c] = c < live ? __ldg(source) : 0.0f;
+      }
+    }
+  }
+
+  __device__ __forceinline__ void store(const Batch& batch, int index) {
+    if (!more()) return;
+#pragma unroll
+    for (int i = 0; i < C::kBatchGranules; ++i) {
+      uint4 granules[C::kTerms];
+#pragma unroll
+      for (int c = 0; c < kPlaneChannels; ++c) guard_.see(batch[i][c]);
+      hopper::convert_granule(batch[i], granules);
+      const int first = (index * C::kBatchGranules + i) * kGroupThreads;
+      if (first + kGroupThreads <= C::kGranules || granule_index(index, i) < C::kGranules)
+#pragma unroll
+        for (int term = 0; term < C::kTerms; ++term)
+          ptx::store_shared(at_ + term * C::kTermBytes + first * kGranuleBytes, granules[term]);
+    }
+  }
+
+  /// Both batches are stored: to the next stage.
+  __device__ __forceinline__ void advance() {
+    if (!more()) return;
+    const bool raised = __any_sync(~0u, guard_.raised());
+    guard_ = {};
+    if (threadIdx.x % 32 == 0)
+      args_.raised[((unit_ * kGroups + group_) * args_.steps + step_) * kGroupWarps +
+                   threadIdx.x / 32 % kGroupWarps] = raised;
+    step_x_ += kStepC * plane_;
+    if (++step_ == args_.steps) {
+      unit_ += args_.parts;
+      open_tile();
+    }
+    at_ += C::kStageBytes;
+    if (at_ == end_) at_ -= kStages * C::kStageBytes;
+  }
+
+ private:
+  __device__ __forceinline__ void open_tile() {
+    const TilePlace<C> place(args_, unit_, group_);
+    first_row_ = place.first_row, first_column_ = place.first_column;
+    step_x_ = args_.x + std::int64_t{place.image} * args_.c * plane_;
+    step_ = 0;
+  }
+  static __device__ __forceinline__ int granule_index(int batch, int i) {
+    return (batch * C::kBatchGranules + i) * kGroupThreads + static_cast<int>(threadIdx.x) % kGroupThreads;
+  }
+
+  const Args& args_;
+  std::int64_t unit_;
+  int group_, step_, first_row_, first_column_;
+  std::int64_t plane_;
+  const float* step_x_;          // the image's channel that the step starts with
+  ptx::SharedAddress at_, end_;  // of this thread's first granule
+  hopper::RangeGuard guard_;
+};
+
+// --- filter ----------------------------------------------------------------------------------------------
+
+/// The filter's way into shared memory, slot by slot: a tile's slots one after the other, for every tile
+/// again.
+template <class C, bool kResident>
+class FilterFeed;
+
+template <class C>
+class FilterFeed<C, true> {
+ public:
+  __device__ FilterFeed(const Args&, const Shared<C>& shared, int, int) : slots_(shared.slots) {}
+
+  __device__ __forceinline__ void open_tile() { at_ = slots_; }
+  /// Address of the next slot, once it is there.
+  __device__ __forceinline__ ptx::SharedAddress acquire() const { return at_; }
+  /// The slot of the last acquire() has been read.
+  __device__ __forceinline__ void release() { at_ += C::kSlotBytes; }
+
+ private:
+  ptx::SharedAddress slots_, at_;
+};
+
+/// Each release() also fetches the slot that is half a ring ahead, into the place of the one half a ring
+/// back: so far may the groups be apart without waiting for each other.
+template <class C>
+class FilterFeed<C, false> {
+ public:
+  __device__ FilterFeed(const Args& args, const Shared<C>& shared, int k_tile, int tiles)
+      : args_(args), shared_(shared), k_tile_(k_tile), unfetched_tiles_(tiles) {
+    for (int i = 0; i < args.slots / 2; ++i) fetch({i, 0});
+  }
+
+  __device__ __forceinline__ void open_tile() {}
+  __device__ __forceinline__ ptx::SharedAddress acquire() const {
+    ptx::mbarrier_poll(shared_.filter_full + cursor_.at * 8, cursor_.parity);
+    return shared_.slots + cursor_.at * C::kSlotBytes;
+  }
+  __device__ __forceinline__ void release() {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(shared_.filter_empty + cursor_.at * 8);
+    RingCursor ahead = cursor_;
+    ahead.at += args_.slots / 2;
+    if (ahead.at >= args_.slots) ahead.at -= args_.slots, ahead.parity ^= 1;
+    fetch(ahead);
+    cursor_.advance(args_.slots);
+  }
+
+ private:
+  __device__ __forceinline__ void fetch(const RingCursor& into) {
+    if (unfetched_tiles_ == 0) return;
+    const int slots_of_tile = args_.steps * kFilterSize;
+    const char* const source = reinterpret_cast<const char*>(args_.filter) +
+                               (std::int64_t{k_tile_} * slots_of_tile + next_) * C::kSlotBytes +
+                               threadIdx.x * 16;
+    ptx::mbarrier_poll(shared_.filter_empty + into.at * 8, into.parity ^ 1);
+    const ptx::SharedAddress slot = shared_.slots + into.at * C::kSlotBytes + threadIdx.x * 16;
+    static_assert(C::kSlotBytes % (kThreads * 16) == 0);
+#pragma unroll
+    for (int i = 0; i < C::kSlotBytes; i += kThreads * 16) ptx::copy_async(slot + i, source + i);
+    ptx::mbarrier_arrive_after_copies(shared_.filter_full + into.at * 8);
+    if (++next_ == slots_of_tile) next_ = 0, --unfetched_tiles_;
+  }
+
+  const Args& args_;
+  const Shared<C>& shared_;
+  RingCursor cursor_;
+  int k_tile_, unfetched_tiles_, next_ = 0;
+};
+
+// --- multiplication and activation -----------------------------------------------------------------------
+
+/// Of a warp's tile: [term] of high products, and of those with a low term; [16 channels][row][8 columns].
+template <class C>
+using Sums = float[C::kTerms][C::kFragmentsK][C::kWarpRows][C::kFragmentsQ][4];
+
+/// sums += one slot: 16 input channels, the three taps of a filter column. `pixels`: of the lane's row of the
+/// matrices that ldmatrix loads; `filter`: the lane's share of the warp's first fragment.
+template <class C>
+__device__ __forceinline__ void mma_slot(Sums<C>& sums, ptx::SharedAddress pixels,
+                                         ptx::SharedAddress filter) {
+  constexpr int kRowBytes = C::kHaloColumns * kGranuleBytes;
+#pragma unroll
+  for (int r = 0; r < kFilterSize; ++r) {
+    std::uint32_t a[C::kTerms][C::kFragmentsK][4];
+#pragma unroll
+    for (int m = 0; m < C::kFragmentsK; ++m)
+#pragma unroll
+      for (int term = 0; term < C::kTerms; ++term)
+        ptx::load_shared(a[term][m], filter + r * C::kSlotTapBytes + (m * C::kTerms + term) * kFragmentBytes);
+#pragma unroll
+    for (int pair = 0; pair < C::kWarpRows * C::kFragmentsQ / 2; ++pair) {
+      const int row = pair * C::kPairRows / C::kPairsQ, first = pair % C::kPairsQ * 2;
+      std::uint32_t b[C::kTerms][4];
+#pragma unroll
+      for (int term = 0; term < C::kTerms; ++term)
+        ptx::ldmatrix_x4(b[term], pixels + term * C::kTermBytes + (row + r) * kRowBytes +
+                                      first * kFragmentPixels * kGranuleBytes);
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+#pragma unroll
+        for (int m = 0; m < C::kFragmentsK; ++m) {
+          const int sum_row = C::kPairRows == 1 ? row : row + i, f = C::kPairRows == 1 ? first + i : 0;
+          const auto multiply = [&](int into, int filter_term, int x_term) {
+            ptx::mma_m16n8k16(sums[into][m][sum_row][f], a[filter_term][m], b[x_term][2 * i],
+                              b[x_term][2 * i + 1]);
+          };
+          multiply(0, 0, 0);
+          if constexpr (C::kTerms == 2) multiply(1, 0, 1), multiply(1, 1, 0);
+        }
+    }
+  }
+}
+
+/// Tensor cores cut off what their sums lose, so that long sums drift. With two terms, where that counts,
+/// they are added up in memory every kPromotionSteps steps, by ordinary additions.
+inline constexpr int kPromotionSteps = 4;
+
+/// total += sums, or = sums. `total`: kThreads of a thread's share of 16 bytes, for each fragment.
+template <class C>
+__device__ __forceinline__ void promote(Sums<C>& sums, float4* total, bool first) {
+  total += ptx::thread_index();
+#pragma unroll
+  for (int m = 0; m < C::kFragmentsK; ++m)
+#pragma unroll
+    for (int row = 0; row < C::kWarpRows; ++row)
+#pragma unroll
+      for (int f = 0; f < C::kFragmentsQ; ++f, total += kThreads) {
+        float v[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          v[i] = __fmaf_rn(sums[1][m][row][f][i], hopper::kLowScale, sums[0][m][row][f][i]);
+          sums[0][m][row][f][i] = sums[1][m][row][f][i] = 0;
+        }
+        float4 sum = first ? float4{} : *total;
+        sum.x += v[0], sum.y += v[1], sum.z += v[2], sum.w += v[3];
+        *total = sum;
+      }
+}
+
+template <class C>
+__device__ __forceinline__ void add_promoted(Sums<C>& sums, const float4* total) {
+  total += ptx::thread_index();
+#pragma unroll
+  for (int m = 0; m < C::kFragmentsK; ++m)
+#pragma unroll
+    for (int row = 0; row < C::kWarpRows; ++row)
+#pragma unroll
+      for (int f = 0; f < C::kFragmentsQ; ++f, total += kThreads) {
+        const float4 sum = *total;
+        float* const v = sums[0][m][row][f];
+        v[0] += sum.x, v[1] += sum.y, v[2] += sum.z, v[3] += sum.w;
+      }
+}
+
+/// Which of its tile's outputs a warp computes, in output channels and pixels.
+template <class C>
+struct WarpPlace {
+  int first_k, first_row, first_column;
+
+  __device__ explicit WarpPlace(int warp) {
+    const int warp_pixels = warp / kWarpsK;
+    first_k = warp % kWarpsK * C::kWarpK;
+    first_row = C::kWarpsBelow ? warp_pixels * C::kWarpRows : 0;
+    first_column = C::kWarpsBelow ? 0 : warp_pixels * C::kWarpColumns;
+  }
+};
+
+/// Bias, Mish, Mish, and the way to y.
+///
+/// The rows of y start at any multiple of their element; what the L2 writes as one are sectors of 8 floats.
+/// A sector starts `head` pixels after a fragment does. A lane's pixels that come before `head` in their
+/// fragment ("early") lie in the sector that ends in it, the others in the next: so the early elements of
+/// fragment f and the late ones of f - 1 are stored together. kEven: rows have an even number of outputs,
+/// so that a lane's two elements are never in different sectors; otherwise they are stored as they come.
+template <class C, bool kEven>
+__device__ __forceinline__ void store_tile(const Args& args, Sums<C>& sums, std::int64_t unit, int k_tile) {
+  // Read anew, so that what follows from it takes no registers during the multiplications.
+  const int thread = ptx::thread_index();
+  const WarpPlace<C> warp(thread / 32 % kGroupWarps);
+  const TilePlace<C> place(args, unit, thread / (32 * kGroupWarps));
+  const int first_row = place.first_row + warp.first_row,
+            first_column = place.first_column + warp.first_column;
+  const int first_k = k_tile * C::kTileK + warp.first_k + thread % 32 / 4;
+  const int pixel = 2 * (thread % 4);
+  const std::int64_t plane = std::int64_t{args.p} * args.q;
+  const int columns = args.q - first_column - pixel;  // of this lane, if positive
+#pragma unroll
+  for (int m = 0; m < C::kFragmentsK; ++m)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int k = first_k + m * kFragmentK + half * 8;
+      const ChannelAffine affine = args.affine[k];
+      const std::int64_t first =
+          (std::int64_t{place.image} * args.k + k) * plane + std::int64_t{first_row} * args.q + first_column;
+#pragma unroll
+      for (int row = 0; row < C::kWarpRows; ++row) {
+        const bool live = k < args.k && first_row + row < args.p;
+        float v[2 * C::kFragmentsQ];
+#pragma unroll
+        for (int f = 0; f < C::kFragmentsQ; ++f)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            float sum = sums[0][m][row][f][2 * half + e];
+            if constexpr (C::kTerms == 2)
+              sum = __fmaf_rn(sums[1][m][row][f][2 * half + e], hopper::kLowScale, sum);
+            v[2 * f + e] = __fmaf_rn(sum, affine.scale, affine.bias);
+          }
+        hopper::mish_of_mish(v);
+        const std::int64_t at = first + std::int64_t{row} * args.q;
+        if (kEven) {
+          const int head = -static_cast<int>(at) & (kFragmentPixels - 1);
+          const bool early = pixel < head;
+          float* const out = args.y + at + pixel - (early ? 0 : kFragmentPixels);
+          const int end = columns + (early ? 0 : kFragmentPixels);
+#pragma unroll
+          for (int s = 0; s <= C::kFragmentsQ; ++s) {
+            const int f_early = s < C::kFragmentsQ ? s : 0, f_late = s > 0 ? s - 1 : 0;
+            const bool mine = (s < C::kFragmentsQ || !early) && (s > 0 || early);
+            const float2 pair = {early ? v[2 * f_early] : v[2 * f_late],
+                                 early ? v[2 * f_early + 1] : v[2 * f_late + 1]};
+            if (live && mine && s * kFragmentPixels < end) ptx::store_global(out + s * kFragmentPixels, pair);
+          }
+        } else {
+          float* const out = args.y + at + pixel;
+#pragma unroll
+          for (int f = 0; f < C::kFragmentsQ; ++f)
+#pragma unroll
+            for (int e = 0; e < 2; ++e)
+              if (live && f * kFragmentPixels + e < columns)
+                ptx::store_global(out + f * kFragmentPixels + e, v[2 * f + e]);
+        }
+      }
+    }
+}
+
+template <class C, bool kResident, bool kEven>
+__device__ __forceinline__ void compute(const Args& args, const Shared<C>& shared, int part, int k_tile,
+                                        int group) {
+  const int lane = threadIdx.x % 32;
+  const WarpPlace<C> warp(threadIdx.x / 32 % kGroupWarps);
+  // The row of a matrix that this lane gives ldmatrix the address of: see mma_slot.
+  constexpr int kSecond = C::kPairRows == 1 ? kFragmentPixels : C::kHaloColumns;
+  const ptx::SharedAddress pixels =
+      shared.stages + lane / 8 % 2 * C::kPlaneBytes +
+      (warp.first_row * C::kHaloColumns + warp.first_column + lane % 8 + lane / 16 * kSecond) * kGranuleBytes;
+  const ptx::SharedAddress fragments =
+      warp.first_k / kFragmentK * C::kTerms * kFragmentBytes + lane * (kFragmentBytes / 32);
+
+  const int tiles = static_cast<int>((args.units() - part + args.parts - 1) / args.parts);
+  FilterFeed<C, kResident> feed(args, shared, k_tile, tiles);
+  // Loads are two slots ahead of the conversion; a stage is complete one step before its use.
+  InputFeed<C> input(args, shared.stages, part, group);
+  typename InputFeed<C>::Batch batches[2];
+  input.load(batches[0], 0), input.load(batches[1], 1);
+  input.store(batches[0], 0), input.store(batches[1], 1);
+  input.advance();
+  input.load(batches[0], 0), input.load(batches[1], 1);
+  input.store(batches[0], 0);
+  const auto group_barrier = [&] { ptx::named_barrier_sync(1 + group, kGroupThreads); };
+  group_barrier();
+
+  float4* const promoted = args.promoted + std::int64_t{blockIdx.x} * promoted_vectors<C>();
+  int stage = 0;
+#pragma unroll 1
+  for (int tile = 0; tile < tiles; ++tile) {
+    Sums<C> sums = {};
+    feed.open_tile();
+#pragma unroll 1
+    for (int step = 0; step < args.steps; ++step) {
+      if (C::kTerms == 2 && step > 0 && step % kPromotionSteps == 0)
+        promote<C>(sums, promoted, step == kPromotionSteps);
+      const ptx::SharedAddress first = pixels + stage * C::kStageBytes;
+#pragma unroll
+      for (int s = 0; s < kFilterSize; ++s) {
+        const ptx::SharedAddress slot = feed.acquire() + fragments;
+        if (s == 0) {
+          input.store(batches[1], 1);
+          input.advance();
+          input.load(batches[0], 0);
+        }
+        if (s == 1) input.load(batches[1], 1);
+        if (s == 2) input.store(batches[0], 0);
+        mma_slot<C>(sums, first + s * kGranuleBytes, slot);
+        feed.release();
+      }
+      group_barrier();
+      if (++stage == kStages) stage = 0;
+    }
+    if (C::kTerms == 2 && args.steps > kPromotionSteps) add_promoted<C>(sums, promoted);
+    store_tile<C, kEven>(args, sums, part + std::int64_t{tile} * args.parts, k_tile);
+  }
+}
+
+template <class C, bool kResident, bool kEven>
+__global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Args args) {
+#if __CUDA_ARCH__ >= 800
+  extern __shared__ __align__(128) unsigned char memory[];
+  const int k_tile = blockIdx.x % args.k_tiles, part = blockIdx.x / args.k_tiles;
+  const int group = threadIdx.x / kGroupThreads;
+  const Shared<C> shared(args, memory, group);
+  if (kResident) {
+    const int bytes = args.steps * kFilterSize * C::kSlotBytes;
+    const char* const source = reinterpret_cast<const char*>(args.filter) + std::int64_t{k_tile} * bytes;
+    for (int i = threadIdx.x * 16; i < bytes; i += kThreads * 16)
+      ptx::copy_async(shared.slots + i, source + i);
+    ptx::copy_async_wait_all();
+  } else if (threadIdx.x == 0) {
+    for (int i = 0; i < args.slots; ++i) {
+      ptx::mbarrier_init(shared.filter_full + i * 8, kThreads);
+      ptx::mbarrier_init(shared.filter_empty + i * 8, kGroups * kGroupWarps);
+    }
+  }
+  __syncthreads();
+  compute<C, kResident, kEven>(args, shared, part, k_tile, group);
+#endif
+}
+
+}  // namespace convmish::mma
