@@ -9,6 +9,7 @@ A document says what stands where; paths are relative to it:
     <!-- table: headline REPORT.json -->              every passed case, fastest first
     <!-- table: origin REPORT.json -->                where and when it was measured
     <!-- table: ratios REPORT.json NAME NAME... -->   each against the first, by name or name:class
+    <!-- table: shapes REPORT.json NAME NAME... -->   a row a shape: times, and how much longer than the first's
     <!-- table: tolerances REPORT.json -->            what other rules say of each case
     <!-- table: wavefronts NAME NAME... -->            of shared memory, as --tool explains them; against the first
     <!-- end of table -->
@@ -66,10 +67,10 @@ def headline(report: dict) -> str:
     return f"{origin(report)}; all verified on {len(cases[0]['checks'])} fills:\n\n" + markdown(columns, rows)
 
 
-def find_case(report: dict, name: str) -> dict:
+def find_case(cases: list[dict], name: str) -> dict:
     """The case of `name` or `name:class`."""
     variant, _, math = name.partition(":")
-    found = [case for case in report["cases"] if case["variant"] == variant and math in ("", case["math_class"])]
+    found = [case for case in cases if case["variant"] == variant and math in ("", case["math_class"])]
     if len(found) != 1:
         raise Mistake(f"{len(found)} cases of {name}; want one")
     return found[0]
@@ -86,7 +87,7 @@ def ratio_text(case: dict, reference: dict) -> str:
 
 
 def ratios(report: dict, names: list[str]) -> str:
-    cases = [find_case(report, name) for name in names]
+    cases = [find_case(report["cases"], name) for name in names]
     rows = []
     for case in cases:
         time, launch = case["time_ms"], case["launch"] or {}
@@ -106,6 +107,25 @@ def ratios(report: dict, names: list[str]) -> str:
     return markdown(
         ["variant", "ms", f"of `{names[0]}`'s time", "largest error", "of the allowed", "registers", "spilled bytes",
          "shared bytes", "blocks a multiprocessor"], rows)
+
+
+def shapes(report: dict, names: list[str]) -> str:
+    of_shape: dict[str, list[dict]] = {}
+    for case in report["cases"]:
+        of_shape.setdefault(shape_text(case["shape"]), []).append(case)
+    rows = []
+    for shape, cases in of_shape.items():
+        row, first = [shape], None
+        for name in names:
+            case = find_case(cases, name)
+            median = case["time_ms"] and case["time_ms"]["median"]
+            text = f"{median:.4g}" if median else case["verdict"]
+            if median and first:
+                text += f" ({median / first:.2f}x)"
+            first = first or median
+            row.append(text)
+        rows.append(row)
+    return markdown(["shape", *(f"`{name}`, ms" for name in names)], rows)
 
 
 def tolerances(report: dict) -> str:
@@ -140,6 +160,7 @@ def table(kind: str, source: list[str], folder: Path, tool: Path | None) -> str:
         "headline": lambda: headline(report()),
         "origin": lambda: origin(report()) + "\n",
         "ratios": lambda: ratios(report(), source[1:]),
+        "shapes": lambda: shapes(report(), source[1:]),
         "tolerances": lambda: tolerances(report()),
         "wavefronts": lambda: wavefronts(tool, source),
     }

@@ -13,7 +13,7 @@ SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "document_tables.py"
 
 def case(name, median, ci95, registers=None, math="fp32"):
     return {"variant": name, "math_class": math, "verdict": "passed", "time_ms": {"median": median, "ci95": ci95},
-            "launch": registers and {"registers": registers}, "checks": [{"error": {"max_abs": 2.5e-6}}],
+            "shape": {"n": 1, "c": 2, "h": 3, "w": 4, "k": 5}, "launch": registers and {"registers": registers}, "checks": [{"error": {"max_abs": 2.5e-6}}],
             "error": {"worst_ratio": 0.5}, "tolerances": []}
 
 
@@ -40,6 +40,17 @@ class DocumentTables(unittest.TestCase):
             "| `plain` | 10.000 | 1 | 2.50e-06 | 0.50 | 32 |",
             "| `padded` | 12.000 | 1.200 (0.917 ... 1.444) | 2.50e-06 | 0.50 |  |",
             "<!-- end of table -->", "after"])
+
+    def test_sets_variants_side_by_side_for_each_shape(self):
+        larger = [dict(one, shape={"n": 8, "c": 2, "h": 3, "w": 4, "k": 5}) for one in self.report["cases"]]
+        larger[1] |= {"time_ms": None, "verdict": "skipped"}
+        (self.folder / "report.json").write_text(json.dumps({"cases": self.report["cases"] + larger}))
+        self.run_on("--update", "shapes report.json plain padded pass:tf32")
+        self.assertEqual(self.document.read_text().splitlines()[2:6], [
+            "| shape | `plain`, ms | `padded`, ms | `pass:tf32`, ms |",
+            "|---|---|---|---|",
+            "| n1c2h3w4k5 | 10 | 12 (1.20x) | 2 (0.20x) |",
+            "| n8c2h3w4k5 | 10 | skipped | 2 (0.20x) |"])
 
     def test_leaves_out_what_was_not_measured(self):
         self.report["cases"][1].update(time_ms={"median": 12.0, "ci95": None}, checks=[])
