@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <limits>
 #include <set>
+#include <span>
+#include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/shape_text.hpp"
@@ -117,9 +121,22 @@ class PlanSearch {
         stopwatch_(problem.stream) {}
 
   void try_all(fe::OperationGraph& graph) {
+    std::vector<fe::ManagedOpaqueDescriptor> configs;
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-      try_list(graph, mode);
-    try_each_engine(graph);
+      add_proposed(graph, mode, configs);
+    add_each_engine(graph, configs);
+    std::erase_if(configs, [this](const auto& config) {
+      const char* const reason = objection(config->get_backend_descriptor(), math_);
+      if (reason) leave_out(reason);
+      return reason != nullptr;
+    });
+    // Where no time is taken, any plan of the class will do.
+    const std::size_t at_once = problem_.timed ? std::max(1u, std::thread::hardware_concurrency()) : 1;
+    const auto enough = [this] { return !problem_.timed && best_.plan; };
+    for (std::size_t first = 0; first < configs.size() && !enough(); first += at_once)
+      for (BuiltPlan& built : build(
+               std::span(configs).subspan(first, std::min(at_once, configs.size() - first)), graph.getTag()))
+        try_plan(std::move(built), graph.getTag());
   }
 
   /// Throws where no plan was found.
@@ -131,52 +148,66 @@ class PlanSearch {
   }
 
  private:
+  struct BuiltPlan {
+    std::shared_ptr<fe::ExecutionPlan> plan;
+    std::string refusal;  // where there is none
+  };
+
   /// The configurations that cuDNN's heuristics propose, likely best first.
-  void try_list(fe::OperationGraph& graph, cudnnBackendHeurMode_t mode) {
-    fe::EngineConfigList configs;
+  void add_proposed(fe::OperationGraph& graph, cudnnBackendHeurMode_t mode,
+                    std::vector<fe::ManagedOpaqueDescriptor>& configs) {
     try {
       auto heuristics = fe::EngineHeuristicsBuilder_v8().setOperationGraph(graph).setHeurMode(mode).build();
-      configs = heuristics.getEngineConfig(heuristics.getEngineConfigCount());
+      for (const auto& config : heuristics.getEngineConfig(heuristics.getEngineConfigCount()))
+        configs.push_back(config);
     } catch (const fe::cudnnException& refusal) {
-      note_refusal(refusal);
-    }
-    for (const fe::ManagedOpaqueDescriptor& config : configs) {
-      if (enough()) return;
-      try_config(config, graph.getTag());
+      note_refusal(one_line(refusal.what()));
     }
   }
 
   /// Every engine there is for the graph, with its default knobs: the heuristics leave some out that are
   /// fast.
-  void try_each_engine(const fe::OperationGraph& graph) {
+  void add_each_engine(const fe::OperationGraph& graph, std::vector<fe::ManagedOpaqueDescriptor>& configs) {
     const std::int64_t engines = graph.getEngineCount();
-    for (std::int64_t index = 0; index < engines && !enough(); ++index) {
-      fe::ManagedOpaqueDescriptor config;
+    for (std::int64_t index = 0; index < engines; ++index) {
       try {
         const auto engine = fe::EngineBuilder_v8().setOperationGraph(graph).setGlobalEngineIdx(index).build();
-        config = fe::EngineConfigBuilder_v8().setEngine(engine).build().get_desc();
+        configs.push_back(fe::EngineConfigBuilder_v8().setEngine(engine).build().get_desc());
       } catch (const fe::cudnnException& refusal) {
-        note_refusal(refusal);
-        continue;
+        note_refusal(one_line(refusal.what()));
       }
-      try_config(config, graph.getTag());
     }
   }
 
-  /// Where no time is taken, any plan of the class will do.
-  bool enough() const { return !problem_.timed && best_.plan; }
+  /// A thread each: cuDNN compiles the kernels of a fused graph, for half a second and more a plan.
+  static std::vector<BuiltPlan> build(std::span<const fe::ManagedOpaqueDescriptor> configs,
+                                      const std::string& graph_tag) {
+    int device = 0;
+    CONVMISH_CHECK_CUDA(cudaGetDevice(&device));
+    std::vector<std::future<BuiltPlan>> under_way;
+    for (const fe::ManagedOpaqueDescriptor& config : configs)
+      under_way.push_back(std::async(std::launch::async, [=]() -> BuiltPlan {
+        CONVMISH_CHECK_CUDA(cudaSetDevice(device));  // a thread's own state
+        try {
+          return {std::make_shared<fe::ExecutionPlan>(
+                      fe::ExecutionPlanBuilder().setEngineConfig(config, graph_tag).build()),
+                  {}};
+        } catch (const fe::cudnnException& refusal) {
+          return {nullptr, one_line(refusal.what())};
+        }
+      }));
+    std::vector<BuiltPlan> built;
+    for (auto& one : under_way) built.push_back(one.get());
+    return built;
+  }
 
-  void try_config(const fe::ManagedOpaqueDescriptor& config, const std::string& graph_tag) {
-    if (const char* reason = objection(config->get_backend_descriptor(), math_)) return leave_out(reason);
-
-    CudnnConvolution candidate;
-    try {
-      candidate.plan = std::make_shared<fe::ExecutionPlan>(
-          fe::ExecutionPlanBuilder().setEngineConfig(config, graph_tag).build());
-    } catch (const fe::cudnnException& refusal) {
-      note_refusal(refusal);
+  void try_plan(BuiltPlan built, const std::string& graph_tag) {
+    if (!built.plan) {
+      note_refusal(built.refusal);
       return leave_out("cannot be built");
     }
+    CudnnConvolution candidate;
+    candidate.plan = std::move(built.plan);
     if (!tags_.insert(candidate.plan->getTag()).second) return;  // proposed before
 
     candidate.workspace_bytes = static_cast<std::size_t>(candidate.plan->getWorkspaceSize());
@@ -223,8 +254,8 @@ class PlanSearch {
   }
 
   /// The first one is told: it answers cuDNN's own first choice.
-  void note_refusal(const fe::cudnnException& refusal) {
-    if (first_refusal_.empty()) first_refusal_ = one_line(refusal.what());
+  void note_refusal(const std::string& refusal) {
+    if (first_refusal_.empty()) first_refusal_ = refusal;
   }
 
   void leave_out(const std::string& reason) { ++record_.left_out[reason]; }
