@@ -3,7 +3,7 @@
 // Each multiplicand is split in two fp16 terms, x = xh + 2^-11 xl and w = wh + 2^-11 wl after scaling by
 // powers of two: 22 bits. A product takes three: xh wh + 2^-11 (xl wh + xh wl); the fourth, of the low terms,
 // counts 2^-22. What the tensor cores add up they truncate, so that the small products are summed apart from
-// the large ones, and few of these before fp32 additions take over.
+// the large ones, and these in short runs, whose sums fp32 additions join.
 //
 // Range as for hopper_fp16x1: what fp16 cannot hold is recomputed by a second pass. Two kernels:
 //   common/hopper_split_ring.cuh   c <= 64, wide rows: filter resident, x read once
@@ -26,12 +26,12 @@ namespace {
 namespace ring = hopper::split_ring;
 constexpr int kTerms = ring::kTerms;
 
-/// Whether the ring takes the shape: its products come in rows of 88 pixels and in pairs of 64 channels, and
-/// it wants both well filled.
+/// Whether the ring takes the shape: its products come in strips of 88 columns and in pairs of 64 channels,
+/// and it wants both well filled.
 bool suits_ring(const Shape& shape) {
   const std::int64_t strips = divide_up(shape.q(), ring::kStripColumns);
   return shape.c <= hopper::kBlockC && shape.k > hopper::kBlockK &&
-         4 * strips * ring::kRowPixels <= 5 * shape.q() && shape.n * shape.h * strips <= INT_MAX;
+         4 * strips * ring::kStripColumns <= 5 * shape.q() && shape.n * shape.h * strips <= INT_MAX;
 }
 
 /// Parts to divide `rows` in, so that `units` clusters a part, of which `resident` run at a time, end

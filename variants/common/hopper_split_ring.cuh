@@ -4,7 +4,7 @@
 // A cluster of two thread blocks walks down the output rows of a strip of columns. Each block computes 64 of
 // the cluster's 128 output channels, so both need every input row: each splits half of the input channels
 // into fp16 terms and copies them to its peer, and a row of x is read once. The filter's two terms fill 144
-// KB; what they leave holds three input rows of 88 pixels.
+// KB; what they leave holds three input rows of 90 pixels.
 //
 //   producer, 1 warpgroup    global fp32 -> registers -> fp16 terms -> ring slot, here and (bulk copy) in the
 //                            peer
@@ -20,8 +20,8 @@
 //   turn (named)      consumer i waits for consumer i - 1 to have issued nearly all its wgmma
 //
 // Accuracy: the tensor cores truncate what they add up, by about 2^-22 of the sum at each of their steps of
-// 16 channels. Products with a low term have sums of their own; those of high terms are taken out after 12
-// steps, one row of taps, and added up by the consumer, while the tensor cores do that row's low terms.
+// 16 channels. So their sums of high terms are taken out after 12 steps, one row of taps, and added up by the
+// consumer, while the tensor cores do that row's low filter terms. Products with a low term have sums apart.
 #pragma once
 
 #include "variants/common/hopper_mish.cuh"
@@ -36,26 +36,30 @@ inline constexpr int kClusterK = kClusterBlocks * kBlockK;
 inline constexpr int kConsumers = 2;
 inline constexpr int kWarpsPerGroup = 4;
 inline constexpr int kThreads = 128 * (1 + kConsumers);
-inline constexpr int kRowPixels = 88;                                 // input pixels of a ring slot
-inline constexpr int kStripColumns = kRowPixels - (kFilterSize - 1);  // outputs that a slot serves
+inline constexpr int kStripColumns = 88;  // outputs of a turn: wgmma's N; strips start on sectors of x
+inline constexpr int kRowPixels = kStripColumns + kFilterSize - 1;  // input pixels of a ring slot
 inline constexpr int kRingRows = kFilterSize;
-inline constexpr int kPlaneBytes = kRowPixels * kGranuleBytes;
-inline constexpr int kTermBytes = kPlanes * kPlaneBytes;  // of a ring slot
+// A plane's high terms, then its low ones: one run of pixels, so that a wgmma with the filter's high terms
+// takes both, and reads these from shared memory, whose bandwidth is what binds, once. A gap keeps the two
+// apart by whole fragments of its sums.
+inline constexpr int kLowAt = (kRowPixels + 7) / 8 * 8;
+inline constexpr int kBothColumns = kLowAt + kStripColumns;  // of the product of high filter terms with both
+inline constexpr int kPlaneBytes = (kLowAt + kRowPixels) * kGranuleBytes;
+inline constexpr int kSlotBytes = kPlanes * kPlaneBytes;
 inline constexpr int kPlanesPerBlock = kPlanes / kClusterBlocks;
 static_assert(kPlanesPerBlock == kWarpsPerGroup, "one producer warp a plane");
-inline constexpr int kProducerRegisters = 104, kConsumerRegisters = 200;
+inline constexpr int kProducerRegisters = 72, kConsumerRegisters = 216;
 static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * 128 <= kThreads * 168,
               "setmaxnreg hands out what the launch allots: 65536 / 384 threads, rounded down to 8");
 
 struct SharedStorage {
   alignas(1024) __half filter[kTaps][kTerms][kBlockK][kBlockC];
-  // Taps s > 0 read past a plane: the next one's, or the barriers. Those are columns of the product that no
-  // output needs.
-  alignas(128) __half ring[kRingRows][kTerms][kPlanes][kRowPixels][kPlaneChannels];
+  alignas(128) __half ring[kRingRows][kPlanes][kLowAt + kRowPixels][kPlaneChannels];
   std::uint64_t row_full[kRingRows];
   std::uint64_t row_empty[kRingRows];
 };
 static_assert(sizeof(SharedStorage) <= 232448, "232448 B: sm_90 opt-in limit");
+static_assert(sizeof(SharedStorage::ring) == kRingRows * kSlotBytes);
 
 /// The kernel's arguments and the one place where it is decided who computes what.
 struct Args {
@@ -214,41 +218,34 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
   while (reader.more()) {
     std::uint8_t* const flag = reader.flag();
     RangeGuard guard;
-    uint4 terms[kRowGranules][kTerms];
+    // Both blocks' consumers must have left the slot, for the peer's copy of it is written as well.
+    ptx::mbarrier_wait(ptx::shared_address(&shared.row_empty[slot]), parity ^ 1);
+    const std::uint32_t plane_offset = slot * kSlotBytes + plane * kPlaneBytes;
 #pragma unroll
     for (int i = 0; i < kRowGranules; ++i) {
 #pragma unroll
       for (int c = 0; c < kPlaneChannels; ++c) guard.see(granules[i][c]);
-      convert_granule(granules[i], terms[i]);
-      keep_in_registers(terms[i]);
+      uint4 terms[kTerms];
+      convert_granule(granules[i], terms);
+      const int pixel = 32 * i + lane;
+      if (pixel < kRowPixels)
+#pragma unroll
+        for (int term = 0; term < kTerms; ++term)
+          ptx::store_shared(ring + plane_offset + (term * kLowAt + pixel) * kGranuleBytes, terms[term]);
     }
     reader.advance();
     if (reader.more()) reader.load(granules);
-
-    // Both blocks' consumers must have left the slot, for the peer's copy of it is written as well.
-    ptx::mbarrier_wait(ptx::shared_address(&shared.row_empty[slot]), parity ^ 1);
-    const std::uint32_t plane_offset = slot * kTerms * kTermBytes + plane * kPlaneBytes;
-#pragma unroll
-    for (int i = 0; i < kRowGranules; ++i)
-      if (32 * i + lane < kRowPixels)
-#pragma unroll
-        for (int term = 0; term < kTerms; ++term)
-          ptx::store_shared(ring + plane_offset + term * kTermBytes + (32 * i + lane) * kGranuleBytes,
-                            terms[i][term]);
     const bool raised = __any_sync(~0u, guard.raised());
-    ptx::fence_proxy_async();  // wgmma and the bulk copies read what was just written
+    ptx::fence_proxy_async();  // wgmma and the bulk copy read what was just written
     __syncwarp();
     if (lane == 0) {
       const ptx::SharedAddress full = ptx::shared_address(&shared.row_full[slot]);
       if (warp == 0)  // what the peer copies to here
-        ptx::mbarrier_arrive_expect_tx(full, kPlanesPerBlock * kTerms * kPlaneBytes);
+        ptx::mbarrier_arrive_expect_tx(full, kPlanesPerBlock * kPlaneBytes);
       else
         ptx::mbarrier_arrive(full);
-#pragma unroll
-      for (int term = 0; term < kTerms; ++term)
-        ptx::bulk_copy_to_cluster(peer_ring + plane_offset + term * kTermBytes,
-                                  ring + plane_offset + term * kTermBytes, kPlaneBytes,
-                                  peer_full + slot * sizeof(std::uint64_t));
+      ptx::bulk_copy_to_cluster(peer_ring + plane_offset, ring + plane_offset, kPlaneBytes,
+                                peer_full + slot * sizeof(std::uint64_t));
       *flag = raised;
     }
     if (++slot == kRingRows) slot = 0, parity ^= 1;
@@ -257,7 +254,7 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
 
 // --- consumers -------------------------------------------------------------------------------------------
 
-using RowSums = SumsOf<kRowPixels>;
+using RowSums = SumsOf<kStripColumns>;
 
 /// The ring as a consumer warp sees it. Rows are counted from the start of the current run.
 class RingRows {
@@ -300,12 +297,12 @@ __device__ __forceinline__ void pass_turn(int consumer) {
   ptx::named_barrier_arrive(kTurnBarrier + (consumer + 1) % kConsumers, 2 * 128);
 }
 
-/// high, low = the row's products of high terms, and those with one low term.
-__device__ __forceinline__ void mma_stage(RowSums& high, RowSums& low, SharedStorage& shared,
+/// sums, low = the row's products with high filter terms, and 2^11 times those of high pixel and low filter
+/// terms.
+__device__ __forceinline__ void mma_stage(RowSums& sums, RowSums& low, SharedStorage& shared,
                                           const RingRows& rows, const Run& run, int row, int consumer) {
-  constexpr std::uint64_t kLowFilter = ptx::descriptor_step(kTapBytes),
-                          kLowPixels = ptx::descriptor_step(kTermBytes);
-  RowSums more;
+  constexpr std::uint64_t kLowFilter = ptx::descriptor_step(kTapBytes);
+  SumsOf<kBothColumns> both;  // of one row of taps: high pixel terms, then low ones
   wait_for_turn(consumer);
 #pragma unroll
   for (int r = 0; r < kFilterSize; ++r) {
@@ -315,27 +312,23 @@ __device__ __forceinline__ void mma_stage(RowSums& high, RowSums& low, SharedSto
     const auto tap = [&](int s) { return filter + ptx::descriptor_step(s * kTerms * kTapBytes); };
     const auto window = [&](int s) { return pixels + ptx::descriptor_step(s * kGranuleBytes); };
     ptx::wgmma_fence();
-    RowSums& products = r == 0 ? high : more;
 #pragma unroll
-    for (int s = 0; s < kFilterSize; ++s)
-      mma_tap<kRowPixels>(products, tap(s), window(s), kPlaneBytes, s == 0);
+    for (int s = 0; s < kFilterSize; ++s) mma_tap<kBothColumns>(both, tap(s), window(s), kPlaneBytes, s == 0);
     ptx::wgmma_commit_group();
     if (r > 0) {
-      ptx::wgmma_wait_group<1>();  // the low terms of the tap row before
+      ptx::wgmma_wait_group<1>();  // all of the tap row before
       rows.release(run, row, r - 1);
     }
     ptx::wgmma_fence();
+    if (r == kFilterSize - 1) pass_turn(consumer);
 #pragma unroll
-    for (int s = 0; s < kFilterSize; ++s) {
-      if (r == kFilterSize - 1 && s == kFilterSize - 1) pass_turn(consumer);
-      mma_tap<kRowPixels>(low, tap(s), window(s) + kLowPixels, kPlaneBytes, r == 0 && s == 0);
-      mma_tap<kRowPixels>(low, tap(s) + kLowFilter, window(s), kPlaneBytes, false);
-    }
+    for (int s = 0; s < kFilterSize; ++s)
+      mma_tap<kStripColumns>(low, tap(s) + kLowFilter, window(s), kPlaneBytes, r == 0 && s == 0);
     ptx::wgmma_commit_group();
-    if (r == 0) continue;
-    ptx::wgmma_wait_group<1>();  // this tap row's high terms
+    ptx::wgmma_wait_group<1>();  // `both`, while the tensor cores are at `low`
 #pragma unroll
-    for (int i = 0; i < kRowPixels / 2; ++i) high[i] += more[i];
+    for (int i = 0; i < kStripColumns / 2; ++i)
+      sums[i] = __fmaf_rn(both[kLowAt / 2 + i], kLowScale, r == 0 ? both[i] : sums[i] + both[i]);
   }
   ptx::wgmma_wait_group<0>();
   rows.release(run, row, kFilterSize - 1);
@@ -356,10 +349,10 @@ struct EpilogueLane {
 /// pixels after a fragment does: the elements before `head` ("early") in sector j, the others in the next.
 /// kEven: rows have an even number of outputs, so that a lane's two elements are never in different sectors.
 template <bool kEven>
-__device__ __forceinline__ void store_row(float* y, std::int64_t at, const RowSums& high, const RowSums& low,
+__device__ __forceinline__ void store_row(float* y, std::int64_t at, const RowSums& sums, const RowSums& low,
                                           const EpilogueLane& me, int width) {
   constexpr int kSector = 8;  // floats in the 32 bytes that the L2 writes as one
-  constexpr int kFragments = kRowPixels / kSector;
+  constexpr int kFragments = kStripColumns / kSector;
   const int head = -static_cast<int>(at) & (kSector - 1);
   bool early[2];
   int place[2];  // of the lane's elements in a sector
@@ -402,8 +395,8 @@ __device__ __forceinline__ void store_row(float* y, std::int64_t at, const RowSu
     float v[4 * kGroup];
 #pragma unroll
     for (int i = 0; i < 4 * kGroup; ++i) {
-      const int element = min(4 * first + i, kRowPixels / 2 - 1);  // the last group is not full
-      v[i] = __fmaf_rn(__fmaf_rn(low[element], kLowScale, high[element]), me.affine[i / 2 % 2].scale,
+      const int element = min(4 * first + i, kStripColumns / 2 - 1);  // the last group is not full
+      v[i] = __fmaf_rn(__fmaf_rn(low[element], kLowScale, sums[element]), me.affine[i / 2 % 2].scale,
                        me.affine[i / 2 % 2].bias);
     }
     mish_of_mish(v);
@@ -440,9 +433,9 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
         std::int64_t{run.image} * args.k * plane + me.channel_at + std::int64_t{run.first_row} * args.q;
 #pragma unroll 1
     for (; turn < run.rows; turn += kConsumers) {
-      RowSums high, low;
-      mma_stage(high, low, shared, rows, run, turn, consumer);
-      store_row<kEven>(args.y, image + std::int64_t{turn} * args.q, high, low, me, width);
+      RowSums sums, low;
+      mma_stage(sums, low, shared, rows, run, turn, consumer);
+      store_row<kEven>(args.y, image + std::int64_t{turn} * args.q, sums, low, me, width);
     }
     turn -= run.rows;
     rows.close_run(run);
