@@ -11,6 +11,7 @@ A document says what stands where; paths are relative to it:
     <!-- table: ratios REPORT.json NAME NAME... -->   each against the first, by name or name:class
     <!-- table: shapes REPORT.json NAME NAME... -->   a row a shape: times, and how much longer than the first's
     <!-- table: tolerances REPORT.json -->            what other rules say of each case
+    <!-- table: channels REPORT.json FIGURE [FILL] --> by input channels: ms, or one of a check's error figures on a fill
     <!-- table: wavefronts NAME NAME... -->            of shared memory, as --tool explains them; against the first
     <!-- end of table -->
 """
@@ -138,6 +139,21 @@ def tolerances(report: dict) -> str:
                      "its answer"], rows)
 
 
+def channels(report: dict, figure: str, fill: str | None = None) -> str:
+    """A row a variant, a column a number of input channels."""
+    found = {}
+    for case in report["cases"]:
+        if fill is None:
+            value = f"{case['time_ms']['median']:.3f}" if case["time_ms"] else case["verdict"]
+        else:
+            errors = [check["error"] for check in case["checks"] if check["fill"] == fill]
+            value = f"{errors[0][figure]:.2g}" if errors else case["verdict"]
+        found.setdefault((case["math_class"], case["variant"]), {})[case["shape"]["c"]] = value
+    counts = sorted({c for values in found.values() for c in values})
+    rows = [[f"`{variant}`", math, *(values.get(c, "") for c in counts)] for (math, variant), values in sorted(found.items())]
+    return markdown(["variant", "class", *(f"c {c}" for c in counts)], rows)
+
+
 def wavefronts(tool: Path | None, names: list[str]) -> str:
     if tool is None:
         raise Mistake("wants --tool")
@@ -162,6 +178,7 @@ def table(kind: str, source: list[str], folder: Path, tool: Path | None) -> str:
         "ratios": lambda: ratios(report(), source[1:]),
         "shapes": lambda: shapes(report(), source[1:]),
         "tolerances": lambda: tolerances(report()),
+        "channels": lambda: channels(report(), *source[1:]),
         "wavefronts": lambda: wavefronts(tool, source),
     }
     if kind not in makers:

@@ -58,6 +58,20 @@ class DocumentTables(unittest.TestCase):
         self.run_on("--update", "ratios report.json plain padded")
         self.assertIn("| `padded` | 12.000 | 1.200 (too few samples for an interval) |  |  |  |", self.document.read_text())
 
+    def test_sets_input_channels_side_by_side(self):
+        for case, c, error in zip(self.report["cases"][2:] + self.report["cases"][:1], (64, 3, 3), (3e-4, 2e-7, 1.25e-7)):
+            case.update(shape={"c": c}, checks=[{"fill": "normal", "error": {"relative_frobenius": error}}])
+        self.report["cases"] = self.report["cases"][2:] + self.report["cases"][:1]
+        (self.folder / "report.json").write_text(json.dumps(self.report))
+        for marker, rows in (("normal", ["| `pass` | fp32 |  | 0.0003 |", "| `plain` | fp32 | 1.2e-07 |  |", "| `pass` | tf32 | 2e-07 |  |"]),
+                             ("special", ["| `pass` | fp32 |  | passed |", "| `plain` | fp32 | passed |  |", "| `pass` | tf32 | passed |  |"])):
+            with self.subTest(marker):
+                self.run_on("--update", f"channels report.json relative_frobenius {marker}")
+                self.assertEqual(self.document.read_text().splitlines()[2:-2],
+                                 ["| variant | class | c 3 | c 64 |", "|---|---|---|---|", *rows])
+        self.run_on("--update", "channels report.json ms")
+        self.assertIn("| `plain` | fp32 | 10.000 |  |\n", self.document.read_text())
+
     def test_finds_what_is_not_of_the_report(self):
         refused = self.run_on("--check", "ratios report.json plain padded")
         self.assertEqual(refused.returncode, 1)
