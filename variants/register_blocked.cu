@@ -16,11 +16,11 @@
 //     -o register_blocked.cubin variants/register_blocked.cu
 //
 // What binds it: the issue of multiply-adds. By a count of sm_90a instructions an input channel takes a warp
-// 576 of them, 27 loads from shared memory and 44 instructions for loops and staging, so that they are 89 % of
-// all; with bias, Mishes and stores 85 % at c = 64. On an H200 at n64 c64 h256 w256 k128, 13.36 ms, the issue
-// slots are used to 81 %, the FMA pipe to 71 % and shared memory to 25 % (ncu). Left open: rows of y that are
-// no multiple of 32 bytes are stored in parts of sectors; the choice of the tile does not ask how many
-// multiprocessors it fills.
+// 576 of them, 27 loads from shared memory and 44 instructions for loops and staging, so that they are 89 %
+// of all; with bias, Mishes and stores 85 % at c = 64. On an H200 at n64 c64 h256 w256 k128, 13.36 ms, the
+// issue slots are used to 81 %, the FMA pipe to 71 % and shared memory to 25 % (ncu). Left open: rows of y
+// that are no multiple of 32 bytes are stored in parts of sectors; the choice of the tile does not ask how
+// many multiprocessors it fills.
 
 #include <algorithm>
 #include <cstdint>
