@@ -15,6 +15,8 @@
 namespace convmish {
 namespace {
 
+constexpr std::string_view kMagic = "\x93NUMPY";
+
 [[noreturn]] void fail(const std::filesystem::path& path, std::string_view why) {
   throw InputError(fmt::format("{}: {}", path.string(), why));
 }
@@ -28,7 +30,6 @@ std::string take(std::ifstream& file, const std::filesystem::path& path, std::si
 
 /// The header: a Python dictionary in ASCII, padded with spaces.
 std::string read_header(std::ifstream& file, const std::filesystem::path& path) {
-  constexpr std::string_view kMagic = "\x93NUMPY";
   if (take(file, path, kMagic.size()) != kMagic) fail(path, "is no NPY file; want what numpy.save writes");
   const auto major = static_cast<unsigned char>(take(file, path, 2)[0]);
   if (major < 1 || major > 3) fail(path, fmt::format("is of NPY version {}; want 1, 2 or 3", major));
@@ -123,6 +124,30 @@ NpyArray read_npy(const std::filesystem::path& path) {
   file.read(reinterpret_cast<char*>(array.values.data()), bytes);
   if (!file) fail(path, "cannot be read to its end");
   return array;
+}
+
+void write_npy(const std::filesystem::path& path, const NpyArray& array) {
+  std::string header =
+      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': {}, }}", to_tuple(array.extents));
+  constexpr std::size_t kAlignment = 64, kPreamble = 10;  // of the data; magic, version, length
+  header.resize((kPreamble + header.size()) / kAlignment * kAlignment + kAlignment - kPreamble, ' ');
+  header.back() = '\n';
+  const char preamble[] = {1, 0, static_cast<char>(header.size() & 0xff),
+                           static_cast<char>(header.size() >> 8)};
+
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  file << kMagic;
+  file.write(preamble, sizeof preamble);
+  file << header;
+  file.write(reinterpret_cast<const char*>(array.values.data()),
+             static_cast<std::streamsize>(array.values.size() * sizeof(float)));
+  file.close();
+  if (file) return;
+  const int error = errno;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) std::filesystem::remove(path, ignored);
+  throw InputError(fmt::format("cannot write {}: {}", path.string(), std::strerror(error)));
 }
 
 }  // namespace convmish

@@ -17,6 +17,9 @@ struct NpyArray {
 /// Throws InputError "FILE: what is wrong; what would be right".
 NpyArray read_npy(const std::filesystem::path& path);
 
+/// Writes NPY 1.0. Throws InputError where the file cannot be written, and leaves none.
+void write_npy(const std::filesystem::path& path, const NpyArray& array);
+
 /// "(64, 3, 32, 32)", as Python writes a tuple.
 std::string to_tuple(const std::vector<std::int64_t>& extents);
 

@@ -1,10 +1,12 @@
 #include "core/npy.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <fstream>
+#include <iterator>
 
 #include "core/error.hpp"
 
@@ -67,6 +69,24 @@ TEST_F(Npy, ReadsWhatNumpyWrites) {
   const NpyArray scalar = read(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", {3}));
   EXPECT_THAT(scalar.extents, IsEmpty());
   EXPECT_THAT(scalar.values, ElementsAre(3));
+}
+
+TEST_F(Npy, WritesWhatNumpyWrites) {
+  for (const NpyArray& array : {NpyArray{{2, 3}, {0, -0.0f, 2, 3, 4, 5}}, NpyArray{{1}, {1.5f}}}) {
+    write_npy(path_, array);
+    std::ifstream file(path_, std::ios::binary);
+    const std::string written{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_EQ(written, npy(fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': {}, }}",
+                                       to_tuple(array.extents)),
+                           array.values));
+  }
+}
+
+TEST_F(Npy, LeavesNoFileThatIsNotWhole) {
+  const NpyArray array{{1}, {1.5f}};
+  for (const char* const path : {"/dev/full", "/none/x.npy"})
+    EXPECT_THROW(write_npy(path, array), InputError) << path;
+  EXPECT_TRUE(std::filesystem::exists("/dev/full"));
 }
 
 TEST_F(Npy, ReadsEveryVersion) {
