@@ -64,13 +64,14 @@ struct Forensics {
 
 /// The check of one variant on one shape with one fill.
 struct FillResult {
-  std::optional<Fill> fill;  // nothing where the tensors were given, not drawn; then y was not launched here
+  std::optional<Fill> fill;  // nothing where the tensors were given, not drawn
   std::uint64_t seed = 0;
   std::int64_t batch = 0;  // images checked: the shape's n, or fewer
   Verdict verdict = Verdict::passed;
-  std::string reason;      // machine-readable, see run/reasons.hpp; empty when passed
-  std::string detail;      // one line for people
-  bool repeatable = true;  // a second run, from another poison, gave the same bits
+  std::string reason;  // machine-readable, see run/reasons.hpp; empty when passed
+  std::string detail;  // one line for people
+  /// Whether a second run, from another poison, gave the same bits; nothing where there was none.
+  std::optional<bool> repeatable;
   ErrorSummary error;
   std::optional<Forensics> forensics;  // where outputs are wrong
 };

@@ -171,7 +171,7 @@ void describe(Field& field, Is<FillResult> auto& check) {
   field("reason", check.reason);
   field("detail", check.detail);
   const bool ran = check.verdict != Verdict::skipped;
-  field.measured("repeatable", check.repeatable, ran && check.fill);
+  field("repeatable", check.repeatable);
   field.measured("error", check.error, ran);
   field.added("forensics", check.forensics);
 }

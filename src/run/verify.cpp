@@ -175,7 +175,7 @@ FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, Sha
   const auto ordering =
       device.watch_launch([&] { prepared.launch(x); }, output.y(), output.y_bytes(), launch_ms);
   result.repeatable = device.checksum(output.y(), output.y_bytes()) == first_bits;
-  if (!result.repeatable) {
+  if (!*result.repeatable) {
     const FillResult second = judge_output(device, prepared, inputs, inputs, output);
     if (second.verdict == Verdict::failed) fail(result, second.reason, "in a second run: " + second.detail);
   }

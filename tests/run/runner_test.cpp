@@ -253,7 +253,7 @@ TEST(Runner, TellsAVariantThatDiffersFromRunToRun) {
         if (++*count % 2) args.y[0] = std::nextafter(args.y[0], 10.0f);
       }));
   EXPECT_EQ(result.verdict, Verdict::passed) << result.detail;
-  EXPECT_FALSE(result.checks.front().repeatable);
+  EXPECT_EQ(result.checks.front().repeatable, false);
 }
 
 TEST(Runner, KeepsOthersGoingWhenOneThrows) {
