@@ -57,6 +57,8 @@ ExitCode run(std::span<const char* const> arguments) {
     case Verb::selftest:
       refuse_broken_registry();
       return command_selftest(line, device_factories());
+    case Verb::draw:
+      return command_draw(line, device_factories());
     case Verb::verify:
       return command_verify(line, device_factories());
     case Verb::compare:

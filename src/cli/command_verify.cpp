@@ -1,7 +1,10 @@
 // `convmish-bench verify --tensors DIR`: is an output that something else computed right?
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <vector>
 
 #include "cli/case_exit_code.hpp"
@@ -13,73 +16,134 @@
 #include "core/shape_text.hpp"
 #include "report/environment.hpp"
 #include "report/table.hpp"
+#include "run/case_verdict.hpp"
 
 namespace convmish {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// What the folder is called stands for what computed y.
-std::string name_of(const std::filesystem::path& folder) {
-  const auto path = std::filesystem::canonical(folder);
+std::string name_of(const fs::path& folder) {
+  const auto path = fs::canonical(folder);
   return (path.has_filename() ? path.filename() : path).string();  // the root has no name but its path
 }
 
 /// The command that judges the tensors again: where its reports went is no part of it.
-std::string repeat_command(const TensorOptions& tensors, const DeviceInfo& device) {
-  const std::string folder = tensors.folder.string(), math(to_string(tensors.math)),
-                    layout(to_string(tensors.y_layout)), on = to_string(device);
-  std::vector words{"convmish-bench", "verify", "--tensors", folder.c_str(), "--device", on.c_str()};
+std::string repeat_command(const CommandLine& line, const fs::path& folder, const DeviceInfo& device) {
+  const TensorOptions& tensors = line.tensors;
+  std::vector<std::string> words{"convmish-bench", "verify",   "--tensors",
+                                 folder.string(),  "--device", to_string(device)};
+  const auto add = [&words](const char* option, std::string_view value) {
+    words.insert(words.end(), {fmt::format("--{}", option), std::string(value)});
+  };
   const TensorOptions defaults;
-  if (tensors.math != defaults.math) words.insert(words.end(), {"--math-class", math.c_str()});
-  if (tensors.y_layout != defaults.y_layout) words.insert(words.end(), {"--layout", layout.c_str()});
-  return command_line(words);
+  if (tensors.math != defaults.math) add("math-class", to_string(tensors.math));
+  if (tensors.y_layout != defaults.y_layout) add("layout", to_string(tensors.y_layout));
+  if (!line.run.fills.empty()) {
+    std::vector<std::string_view> fills;
+    for (const Fill fill : line.run.fills) fills.push_back(to_string(fill));
+    add("shape", to_string(line.run.shapes.front()));
+    add("fill", fmt::format("{}", fmt::join(fills, ",")));
+    add("seed", std::to_string(line.run.seed));
+    if (tensors.algorithm != defaults.algorithm) add("algorithm", to_string(tensors.algorithm));
+  }
+  std::vector<const char*> arguments;
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  return command_line(arguments);
 }
 
-FillResult verify_on(Device& device, const GivenTensors& tensors, MathClass math) {
-  try {
-    return verify_tensors(device, tensors, math);
-  } catch (const OutOfMemory& error) {
-    throw EnvironmentError(error.what());
+CaseResult new_case(const CommandLine& line, const fs::path& folder, const Shape& shape,
+                    const DeviceInfo& device) {
+  return {.variant = name_of(folder),
+          .math_class = line.tensors.math,
+          .layout = line.tensors.y_layout,
+          .device = device.kind,
+          .shape = shape,
+          .seed = line.run.seed,
+          .fills = line.run.fills,
+          .algorithm = line.tensors.algorithm,
+          .repeat = repeat_command(line, folder, device)};
+}
+
+/// All tensors are the folder's.
+CaseResult verify_folder(Device& device, const CommandLine& line, const fs::path& folder) {
+  const GivenTensors tensors = read_tensors(folder, line.tensors.y_layout);
+  const FillResult check = verify_tensors(device, tensors, line.tensors.math);
+  CaseResult result = new_case(line, folder, tensors.shape, device.info());
+  set_verdict(result, check.verdict, check.reason, check.detail);
+  result.checks = {check};
+  return result;
+}
+
+/// The folder has an output for each fill, of the operands that `draw` writes.
+CaseResult verify_outputs(Device& device, const CommandLine& line, const fs::path& folder) {
+  const Shape& shape = line.run.shapes.front();
+  CaseResult result = new_case(line, folder, shape, device.info());
+  for (const Fill fill : line.run.fills) {
+    Shape checked = shape;
+    checked.n = check_batch(shape, fill == line.run.fills.front());
+    const auto y = read_output(folder / to_string(fill), checked, line.tensors.y_layout);
+    adopt(result, verify_output(device, fill_spec(fill, line.run.seed, checked), y,
+                                {line.tensors.math, line.tensors.y_layout, line.tensors.algorithm}));
   }
+  settle(result);
+  return result;
+}
+
+std::vector<fs::path> files_read(const CommandLine& line) {
+  std::vector<fs::path> files;
+  for (const fs::path& folder : line.tensors.folders) {
+    for (const char* const name : {"x.npy", "filter.npy", "weight.npy", "bias.npy", "y.npy"})
+      files.push_back(folder / name);
+    for (const Fill fill : line.run.fills) files.push_back(folder / to_string(fill) / "y.npy");
+  }
+  return files;
 }
 
 }  // namespace
 
 ExitCode command_verify(const CommandLine& line, const DeviceFactories& devices) {
-  if (line.tensors.folder.empty()) throw InputError("verify wants --tensors DIR");
-  const auto& folder = line.tensors.folder;
-  ReportFiles files(line.report, {folder / "x.npy", folder / "filter.npy", folder / "weight.npy",
-                                  folder / "bias.npy", folder / "y.npy"});
+  if (line.tensors.folders.empty()) throw InputError("verify wants --tensors DIR");
+  const bool drawn = !line.run.fills.empty();
+  if (drawn && line.run.shapes.size() != 1) throw InputError("verify wants one --shape");
+  for (const fs::path& folder : line.tensors.folders)
+    if (!fs::is_directory(folder))
+      throw InputError(
+          fmt::format("{}: is no folder; want one that holds {}", folder.string(),
+                      drawn ? "FILL/y.npy for each fill" : "x.npy, filter.npy, bias.npy and y.npy"));
+  ReportFiles files(line.report, files_read(line));
   std::FILE* const out = files.text_stream();
-  const GivenTensors tensors = read_tensors(line.tensors.folder, line.tensors.y_layout);
-  const OpenedDevice opened = open_device(line.device, devices);
-  const DeviceInfo& info = opened.device->info();
-  fmt::print(out, "device {} ({})\n", info.name, opened.reason);
-  std::fflush(out);
 
   Report report;
   report.environment = host_environment(line.arguments);
+  const OpenedDevice opened = open_device(line.device, devices);
+  Device& device = *opened.device;
+  const DeviceInfo& info = device.info();
   report.environment.device = info;
-  opened.device->describe(report.environment);
-  report.plan = {.options = {.shapes = {tensors.shape}, .time = false},
+  device.describe(report.environment);
+  try {
+    for (const fs::path& folder : line.tensors.folders)
+      report.cases.push_back(drawn ? verify_outputs(device, line, folder)
+                                   : verify_folder(device, line, folder));
+  } catch (const OutOfMemory& error) {
+    throw EnvironmentError(error.what());
+  }
+  report.plan = {.options = {.shapes = {}, .fills = line.run.fills, .seed = line.run.seed, .time = false},
                  .device_reason = opened.reason,
-                 .shape_reason = "of the tensors"};
+                 .shape_reason = drawn ? "asked for" : "of the tensors"};
+  for (const CaseResult& result : report.cases) report.plan.options.shapes.push_back(result.shape);
+  drop_repeats(report.plan.options);
 
-  const FillResult check = verify_on(*opened.device, tensors, line.tensors.math);
-  CaseResult& result = report.cases.emplace_back();
-  result.variant = name_of(line.tensors.folder);
-  result.math_class = line.tensors.math;
-  result.layout = line.tensors.y_layout;
-  result.device = info.kind;
-  result.shape = tensors.shape;
-  result.verdict = check.verdict;
-  result.reason = check.reason;
-  result.detail = check.detail;
-  result.checks = {check};
-  result.repeat = repeat_command(line.tensors, info);
-
+  fmt::print(out, "device {} ({})\n", info.name, opened.reason);
   const TerminalStyle style = terminal_style(::fileno(out));
-  fmt::print(out, "\n{}\n{}\n", shape_table(report.cases, info, "", style),
-             summary_line(report.cases, style));
+  for (const Shape& shape : report.plan.options.shapes) {
+    std::vector<CaseResult> cases;
+    std::ranges::copy_if(report.cases, std::back_inserter(cases),
+                         [&](const CaseResult& result) { return result.shape == shape; });
+    fmt::print(out, "\n{}\n", shape_table(cases, info, "", style));
+  }
+  fmt::print(out, "{}\n", summary_line(report.cases, style));
   return finish_reports(files, report, exit_code_of(report.cases));
 }
 

@@ -39,7 +39,10 @@ ExitCode command_calibrate(const CommandLine& line, const DeviceFactories& devic
 /// A resource card of one variant for each shape. Throws InputError where the name is none's, or several's.
 ExitCode command_explain(const CommandLine& line, const DeviceFactories& devices);
 
-/// An output that something else computed. ExitCode::wrong if it is.
+/// Writes the operands of each fill of a check, for something else to compute with.
+ExitCode command_draw(const CommandLine& line, const DeviceFactories& devices);
+
+/// Outputs that something else computed. ExitCode::wrong if it is.
 ExitCode command_verify(const CommandLine& line, const DeviceFactories& devices);
 
 /// Every variant of every device, and why one is unavailable on this machine.

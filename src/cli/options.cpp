@@ -17,7 +17,7 @@ namespace convmish {
 namespace {
 
 constexpr Verbs kRun = only(Verb::run), kSelftest = only(Verb::selftest), kCompare = only(Verb::compare),
-                kCalibrate = only(Verb::calibrate), kExplain = only(Verb::explain),
+                kCalibrate = only(Verb::calibrate), kExplain = only(Verb::explain), kDraw = only(Verb::draw),
                 kVerify = only(Verb::verify);
 
 /// A row of the table of verbs.
@@ -33,6 +33,7 @@ constexpr VerbWord kVerbs[] = {
     {"list", "", Verb::list, "show every variant, and why one is unavailable here"},
     {"selftest", "", Verb::selftest, "run wrong and cheating kernels, each of which must be caught"},
     {"compare", "OLD NEW", Verb::compare, "tell what became slower from one JSON report to another"},
+    {"draw", "", Verb::draw, "write the tensors that a check would draw, for other software (--tensors)"},
     {"verify", "", Verb::verify, "check an output that something else computed (--tensors)"},
     {"calibrate", "", Verb::calibrate, "time an empty launch and a copy: what the clock resolves"},
     {"explain", "VARIANT", Verb::explain, "show what a variant takes: launch, work, floors, bank conflicts"},
@@ -48,6 +49,7 @@ constexpr std::string_view kExamples = R"(
   convmish-bench explain tiled --shape n64c64h256w256k128
   convmish-bench --config configs/resnet.json --baseline yesterday.json --max-slowdown 3%
   convmish-bench verify --tensors out/ --math-class tf32
+  convmish-bench draw --tensors in/ --shape n8c64h56w56k64 --fill normal,wide
 )";
 
 constexpr std::string_view kExitCodes = R"(
@@ -120,7 +122,7 @@ std::vector<Option> option_table() {
          for (const std::string& pattern : line.run.variants)
            if (const auto why = check_pattern(pattern)) throw InputError(*why);
        }},
-      {"What to run", "shape", kRun | kExplain, Takes::value, "SHAPE",
+      {"What to run", "shape", kRun | kExplain | kDraw | kVerify, Takes::value, "SHAPE",
        "batch n, input channels c, input height h and width w,\n"
        "output channels k, as in n64c64h256w256k128; repeatable\n"
        "(default: the headline shape, or a small one on the CPU)",
@@ -132,7 +134,8 @@ std::vector<Option> option_table() {
        "shapes, variants, fills and timing from a JSON file\n"
        "(configs/schema/config.schema.json); options given here win",
        nullptr},
-      {"What to run", "device", kRun | kSelftest | kCalibrate | kExplain | kVerify, Takes::value, "DEVICE",
+      {"What to run", "device", kRun | kSelftest | kCalibrate | kExplain | kDraw | kVerify, Takes::value,
+       "DEVICE",
        "auto, cpu, cuda or cuda:INDEX (default: auto, the GPU\n"
        "where there is one, else the CPU)",
        [](const Values& values, CommandLine& line) { line.device = parse_device(values.back()); }},
@@ -145,14 +148,14 @@ std::vector<Option> option_table() {
            throw InputError(fmt::format("got \"{}\"; want {}", values.back(), wanted_timeout()));
          line.run.timeout_s = static_cast<int>(*seconds);
        }},
-      {"Inputs and check", "fill", kRun, Takes::value, "NAMES",
+      {"Inputs and check", "fill", kRun | kDraw | kVerify, Takes::value, "NAMES",
        fmt::format("how inputs are drawn, separated by commas:\n{}\n(default: a set that the check chooses)",
                    fmt::join(spellings<Fill>(), ", ")),
        [](const Values& values, CommandLine& line) {
          line.run.fills.clear();
          for (const std::string& name : all_items(values)) line.run.fills.push_back(parse_word<Fill>(name));
        }},
-      {"Inputs and check", "seed", kRun | kSelftest, Takes::value, "N",
+      {"Inputs and check", "seed", kRun | kSelftest | kDraw | kVerify, Takes::value, "N",
        fmt::format("of the inputs: the same on every device (default: {})", run.seed),
        [](const Values& values, CommandLine& line) {
          const auto seed = read_unsigned(values.back());
@@ -241,17 +244,27 @@ std::vector<Option> option_table() {
        "compare reports of different devices, or with no case in\n"
        "common, too",
        [](const Values&, CommandLine& line) { line.gate.force = true; }},
-      {"Tensors to verify", "tensors", kVerify, Takes::value, "DIR",
+      {"Tensors of other software", "tensors", kDraw | kVerify, Takes::value, "DIR",
        "NumPy files, float32: x.npy (n c h w), filter.npy or weight.npy\n"
-       "(k c 3 3), bias.npy (k) and y.npy, which is judged",
-       [](const Values& values, CommandLine& line) { line.tensors.folder = values.back(); }},
-      {"Tensors to verify", "math-class", kVerify, Takes::value, "CLASS",
+       "(k c 3 3), bias.npy (k) and y.npy, which is judged; repeatable.\n"
+       "With --shape and --fill those of draw: DIR/FILL/y.npy is all\n"
+       "that is read, and each fill is judged by its own rules",
+       [](const Values& values, CommandLine& line) {
+         line.tensors.folders.assign(values.begin(), values.end());
+       }},
+      {"Tensors of other software", "math-class", kVerify, Takes::value, "CLASS",
        fmt::format("the rounding that y may show: {}\n(default: {})", fmt::join(spellings<MathClass>(), ", "),
                    to_string(CommandLine().tensors.math)),
        [](const Values& values, CommandLine& line) {
          line.tensors.math = parse_word<MathClass>(values.back());
        }},
-      {"Tensors to verify", "layout", kVerify, Takes::value, "LAYOUT",
+      {"Tensors of other software", "algorithm", kVerify, Takes::value, "WORD",
+       "that y was computed by: direct, or transform (Winograd, FFT),\n"
+       "which errs by norm (default: direct)",
+       [](const Values& values, CommandLine& line) {
+         line.tensors.algorithm = parse_word<Algorithm>(values.back());
+       }},
+      {"Tensors of other software", "layout", kVerify, Takes::value, "LAYOUT",
        "of y.npy: nchw (n k p q) or nhwc (n p q k) (default: nchw)",
        [](const Values& values, CommandLine& line) {
          line.tensors.y_layout = parse_word<Layout>(values.back());
@@ -335,6 +348,12 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
 
   line.operands = read_operands(tokens.rest, line.verb);
   refuse_foreign_options(tokens, table, line.verb);
+  if (line.verb == Verb::verify && tokens.given.contains("fill") != tokens.given.contains("shape"))
+    throw InputError(
+        "verify takes --shape and --fill together: the operands are then those that draw writes");
+  for (const char* const of_operands : {"seed", "algorithm"})
+    if (line.verb == Verb::verify && tokens.given.contains(of_operands) && !tokens.given.contains("fill"))
+      throw InputError(fmt::format("--{} says nothing to verify without --shape and --fill", of_operands));
   for (const char* const of_gate : {"max-slowdown", "force"})
     if (line.verb == Verb::run && tokens.given.contains(of_gate) && !tokens.given.contains("baseline"))
       throw InputError(fmt::format("--{} says nothing without --baseline FILE", of_gate));

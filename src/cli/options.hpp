@@ -12,7 +12,7 @@
 namespace convmish {
 
 /// What the tool is asked to do: its first word that is no option, or --list, --calibrate, --version, --help.
-enum class Verb { run, list, selftest, compare, verify, calibrate, explain, version, help };
+enum class Verb { run, list, selftest, compare, draw, verify, calibrate, explain, version, help };
 
 /// Which device to run on; `automatic` is the GPU where there is one, else the CPU.
 struct DeviceChoice {
@@ -29,11 +29,12 @@ struct GateOptions {
   bool force = false;          // compare what should not be compared
 };
 
-/// Tensors to verify.
+/// Tensors to write, or to verify.
 struct TensorOptions {
-  std::filesystem::path folder;
+  std::vector<std::filesystem::path> folders;
   MathClass math = MathClass::fp32;  // whose rounding y may show
   Layout y_layout = Layout::nchw;
+  Algorithm algorithm = Algorithm::direct;  // that y was computed by
 };
 
 struct CommandLine {

@@ -40,6 +40,16 @@ void want_extents(const File& file, const std::vector<std::int64_t>& wanted, std
          fmt::format("its shape is {}; want {}, {}", to_tuple(file.array.extents), to_tuple(wanted), why));
 }
 
+File read_y(const fs::path& folder, const Shape& shape, Layout layout) {
+  const bool channels_last = layout == Layout::nhwc;
+  File y = read(folder / "y.npy", channels_last ? "n p q k" : "n k p q");
+  if (channels_last)
+    want_extents(y, {shape.n, shape.p(), shape.q(), shape.k}, "n p q k of the others: p = h-2, q = w-2");
+  else
+    want_extents(y, {shape.n, shape.k, shape.p(), shape.q()}, "n k p q of the others: p = h-2, q = w-2");
+  return y;
+}
+
 fs::path filter_in(const fs::path& folder) {
   const std::array names{folder / "filter.npy", folder / "weight.npy"};
   const bool exist[] = {fs::exists(names[0]), fs::exists(names[1])};
@@ -61,12 +71,8 @@ std::vector<float> in_logical_order(std::vector<float> values, Layout layout, co
 }  // namespace
 
 GivenTensors read_tensors(const fs::path& folder, Layout y_layout) {
-  if (!fs::is_directory(folder))
-    fail(folder, "is no folder; want one that holds x.npy, filter.npy, bias.npy and y.npy");
-  const bool channels_last = y_layout == Layout::nhwc;
   File x = read(folder / "x.npy", "n c h w"), filter = read(filter_in(folder), "k c 3 3"),
-       bias = read(folder / "bias.npy", "k"),
-       y = read(folder / "y.npy", channels_last ? "n p q k" : "n k p q");
+       bias = read(folder / "bias.npy", "k");
 
   const auto& extents = x.array.extents;
   const Shape shape{
@@ -74,12 +80,32 @@ GivenTensors read_tensors(const fs::path& folder, Layout y_layout) {
   if (const auto why = check_shape(shape)) fail(x.path, *why);
   want_extents(filter, {shape.k, shape.c, kFilterSize, kFilterSize}, "k c 3 3 with the c of x.npy");
   want_extents(bias, {shape.k}, fmt::format("the k of {}", filter.path.filename().string()));
-  if (channels_last)
-    want_extents(y, {shape.n, shape.p(), shape.q(), shape.k}, "n p q k of the others: p = h-2, q = w-2");
-  else
-    want_extents(y, {shape.n, shape.k, shape.p(), shape.q()}, "n k p q of the others: p = h-2, q = w-2");
+  File y = read_y(folder, shape, y_layout);
   return {shape, std::move(x.array.values), std::move(filter.array.values), std::move(bias.array.values),
           in_logical_order(std::move(y.array.values), y_layout, shape)};
+}
+
+std::vector<float> read_output(const fs::path& folder, const Shape& shape, Layout y_layout) {
+  return read_y(folder, shape, y_layout).array.values;
+}
+
+void write_operands(Device& device, const FillSpec& spec, const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) fail(folder, fmt::format("cannot be made: {}", error.message()));
+  const Shape& s = spec.shape;
+  const auto write = [&](Tensor tensor, const char* name, std::vector<std::int64_t> extents) {
+    NpyArray array{std::move(extents),
+                   std::vector<float>(static_cast<std::size_t>(tensor_dims(s, tensor).count()))};
+    const std::size_t bytes = array.values.size() * sizeof(float);
+    const auto buffer = device.allocate(bytes);
+    device.draw_tensor(spec, tensor, Layout::nchw, buffer->floats());
+    device.download(array.values.data(), buffer->data(), bytes);
+    write_npy(folder / name, array);
+  };
+  write(Tensor::x, "x.npy", {s.n, s.c, s.h, s.w});
+  write(Tensor::filter, "filter.npy", {s.k, s.c, kFilterSize, kFilterSize});
+  write(Tensor::bias, "bias.npy", {s.k});
 }
 
 }  // namespace convmish

@@ -2,10 +2,11 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
+#include "run/cross_check.hpp"
 #include "run/mistakes.hpp"
 #include "run/prepared.hpp"
-#include "run/verify.hpp"
 
 namespace convmish {
 namespace {
@@ -50,6 +51,21 @@ FillResult verify_tensors(Device& device, const GivenTensors& tensors, MathClass
                               .rule = acceptance_rule(math, tensors.shape, /*exact_sums=*/false)};
   // Nothing was poisoned here; no y holds that word but by a chance of one in 2^32.
   return judge_comparison(device, comparison, math, GivenOperands(tensors), kPoison);
+}
+
+FillResult verify_output(Device& device, const FillSpec& spec, const std::vector<float>& y,
+                         const Arithmetic& arithmetic) {
+  if (auto skipped = not_applicable(spec, arithmetic.algorithm)) return *std::move(skipped);
+  Inputs inputs(device, spec.fill, spec.seed, spec.shape);
+  const auto uploaded_y = uploaded(device, y);
+  std::vector<ReferencePoint> samples = sample_outputs(spec.shape, spec.seed);
+  FillResult result =
+      judge_comparison(device, comparison_of(arithmetic, inputs, inputs, uploaded_y->floats()),
+                       arithmetic.math, DrawnOperands(spec, std::nullopt, spec), kPoison, samples);
+  cross_check_reference(spec, samples);
+  result.fill = spec.fill;
+  result.seed = spec.seed;
+  return result;
 }
 
 }  // namespace convmish

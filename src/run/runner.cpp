@@ -7,6 +7,7 @@
 #include "core/device_text.hpp"
 #include "core/error.hpp"
 #include "core/shape_text.hpp"
+#include "run/case_verdict.hpp"
 #include "run/cross_check.hpp"
 #include "run/prepared.hpp"
 #include "run/reasons.hpp"
@@ -21,12 +22,6 @@ namespace {
 bool still_runs(const CaseResult& result) {
   return result.verdict == Verdict::passed || result.verdict == Verdict::failed ||
          result.verdict == Verdict::mistrusted;
-}
-
-void set_verdict(CaseResult& result, Verdict verdict, std::string_view reason, std::string detail) {
-  result.verdict = verdict;
-  result.reason = reason;
-  result.detail = std::move(detail);
 }
 
 /// A case that has failed is not skipped for what the next step lacked.
@@ -70,28 +65,6 @@ void guarded_timing(Device& device, CaseResult& result, Step step) {
   result.time_ms.reset();  // where it was the check of the time that could not be made
   result.clocks.reset();
   set_verdict(result, Verdict::passed, {}, {});
-}
-
-void set_verdict_of(CaseResult& result, const FillResult& check) {
-  set_verdict(result, check.verdict, check.reason,
-              fmt::format("fill {}: {}", to_string(*check.fill), check.detail));
-}
-
-void adopt(CaseResult& result, FillResult check) {
-  if (check.verdict == Verdict::failed && result.verdict != Verdict::failed) set_verdict_of(result, check);
-  result.checks.push_back(std::move(check));
-}
-
-/// A case of which no check has passed has not passed either. Data that proves nothing, a single output say,
-/// does not take from what other fills have proved.
-void settle(CaseResult& result) {
-  const auto found = [&](Verdict verdict) {
-    return std::ranges::find(result.checks, verdict, &FillResult::verdict);
-  };
-  if (result.verdict != Verdict::passed || found(Verdict::passed) != result.checks.end()) return;
-  for (const Verdict verdict : {Verdict::mistrusted, Verdict::skipped})
-    if (const auto check = found(verdict); check != result.checks.end())
-      return set_verdict_of(result, *check);
 }
 
 using Purpose = PreparedVariant::Purpose;

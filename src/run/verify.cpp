@@ -102,21 +102,26 @@ std::int64_t check_batch(const Shape& shape, bool first) {
   return std::clamp<std::int64_t>((kOutputs + image - 1) / image, 1, shape.n);
 }
 
+Comparison comparison_of(const Arithmetic& arithmetic, Inputs& inputs, Inputs& weights, const float* y) {
+  const FillSpec& spec = inputs.spec();
+  const bool exact_sums = spec.fill == Fill::exact && arithmetic.algorithm == Algorithm::direct;
+  return {.shape = spec.shape,
+          .x = inputs.x(arithmetic.layout),
+          .filter = weights.filter(arithmetic.layout),
+          .bias = weights.bias(),
+          .y = y,
+          .layout = arithmetic.layout,
+          .rule = acceptance_rule(arithmetic.math, spec.shape, exact_sums),
+          .algorithm = arithmetic.algorithm,
+          .fingerprint = spec.fill == Fill::normal,
+          .activation_only = spec.fill == Fill::delta};
+}
+
 Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
                          SharedOutput& output) {
   const Variant& variant = prepared.variant();
-  const FillSpec& spec = inputs.spec();
-  const bool exact_sums = spec.fill == Fill::exact && prepared.plan().algorithm == Algorithm::direct;
-  return {.shape = spec.shape,
-          .x = inputs.x(variant.layout),
-          .filter = weights.filter(variant.layout),
-          .bias = weights.bias(),
-          .y = output.y(),
-          .layout = variant.layout,
-          .rule = acceptance_rule(variant.math, spec.shape, exact_sums),
-          .algorithm = prepared.plan().algorithm,
-          .fingerprint = spec.fill == Fill::normal,
-          .activation_only = spec.fill == Fill::delta};
+  return comparison_of({variant.math, variant.layout, prepared.plan().algorithm}, inputs, weights,
+                       output.y());
 }
 
 FillResult judge_comparison(Device& device, const Comparison& comparison, MathClass declared,
@@ -145,15 +150,19 @@ FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs&
   return result;
 }
 
+std::optional<FillResult> not_applicable(const FillSpec& spec, Algorithm algorithm) {
+  if (spec.fill != Fill::special || algorithm != Algorithm::transform) return std::nullopt;
+  return FillResult{.fill = spec.fill,
+                    .seed = spec.seed,
+                    .batch = spec.shape.n,
+                    .verdict = Verdict::skipped,
+                    .reason = std::string(reason::not_applicable),
+                    .detail = "a transform spreads NaN and infinities over its whole tile"};
+}
+
 FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output,
                   std::span<ReferencePoint> samples) {
-  if (inputs.spec().fill == Fill::special && prepared.plan().algorithm == Algorithm::transform)
-    return {.fill = Fill::special,
-            .seed = inputs.spec().seed,
-            .batch = inputs.spec().shape.n,
-            .verdict = Verdict::skipped,
-            .reason = std::string(reason::not_applicable),
-            .detail = "a transform spreads NaN and infinities over its whole tile"};
+  if (auto skipped = not_applicable(inputs.spec(), prepared.plan().algorithm)) return *std::move(skipped);
 
   const std::array every_input{&inputs};
   const float* const x = inputs.x(prepared.variant().layout);

@@ -21,6 +21,9 @@ std::vector<Fill> default_fills();
 /// fewest that give about two million outputs.
 std::int64_t check_batch(const Shape& shape, bool first);
 
+/// The check of a fill that says nothing of an algorithm, as skipped; nothing where it does.
+std::optional<FillResult> not_applicable(const FillSpec& spec, Algorithm algorithm);
+
 /// Runs the prepared variant from poisoned outputs, twice, and judges what it wrote and what it touched.
 /// Fills in the reference of `samples`, unless the check is skipped. Throws DeviceError or what the variant
 /// throws.
@@ -30,8 +33,17 @@ FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, Sha
 /// What a watched launch did wrong; nothing where all of its work was on its stream.
 std::optional<std::string> disorder(Device::Ordering ordering);
 
-/// The output as it stands against the reference of `inputs.x` and the weights of `weights`, by the strict
-/// rule.
+/// How an output was computed, as far as its rule depends on it.
+struct Arithmetic {
+  MathClass math = MathClass::fp32;
+  Layout layout = Layout::nchw;
+  Algorithm algorithm = Algorithm::direct;
+};
+
+/// y against the reference of `inputs.x` and the weights of `weights`, by the strict rule.
+Comparison comparison_of(const Arithmetic& arithmetic, Inputs& inputs, Inputs& weights, const float* y);
+
+/// The output as it stands, of a variant.
 Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
                          SharedOutput& output);
 

@@ -1,5 +1,6 @@
 """Runs the binary as a user does: exit code, stdout, one line on stderr. Usage: cli_test.py BINARY"""
 
+import ast
 import csv
 import itertools
 import json
@@ -8,6 +9,7 @@ import os
 import pathlib
 import random
 import resource
+import shlex
 import struct
 import subprocess
 import sys
@@ -648,6 +650,112 @@ class Verify(Cli):
         self.assert_refused(USAGE, "verify wants --tensors DIR", "verify")
         self.assert_refused(
             USAGE, 'unexpected "good" behind verify; want the folder as --tensors DIR', "verify", "good")
+
+
+def read_npy(file):
+    """Extents and values."""
+    data = file.read_bytes()
+    (length,) = struct.unpack_from("<H", data, 8)
+    extents = ast.literal_eval(data[10 : 10 + length].decode())["shape"]
+    return extents, struct.unpack_from(f"<{math.prod(extents)}f", data, 10 + length)
+
+
+class Draw(Cli):
+    """Operands of draw, an output computed here, and the verdict of verify on it."""
+
+    SHAPE = "n2c3h6w7k4"
+    N, C, H, W, K = 2, 3, 6, 7, 4
+    P, Q = H - 2, W - 2
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name) / "mine"
+
+    def operands(self, *fills, seed=42):
+        return ["--tensors", self.folder, "--shape", self.SHAPE, "--fill", ",".join(fills), "--seed", seed]
+
+    def draw(self, *fills, **options):
+        completed = run("draw", "--device", "cpu", *self.operands(*fills, **options))
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        return completed.stdout
+
+    def compute(self, fill, rounded=lambda value: value):
+        """y.npy beside what was drawn."""
+        folder = self.folder / fill
+        (extents, x), (_, weight), (_, bias) = (read_npy(folder / f"{name}.npy") for name in ("x", "filter", "bias"))
+        self.assertEqual(extents, (self.N, self.C, self.H, self.W))
+        y = []
+        for n, k, p, q in itertools.product(range(self.N), range(self.K), range(self.P), range(self.Q)):
+            z = bias[k]
+            for c, r, s in itertools.product(range(self.C), range(3), range(3)):
+                z += rounded(x[((n * self.C + c) * self.H + p + r) * self.W + q + s]) * rounded(
+                    weight[((k * self.C + c) * 3 + r) * 3 + s]
+                )
+            y.append(mish(mish(z)))
+        (folder / "y.npy").write_bytes(npy((self.N, self.K, self.P, self.Q), y))
+
+    def verify(self, code, *fills, options=(), **drawn):
+        report = self.folder / "report.json"
+        completed = run("verify", "--device", "cpu", *self.operands(*fills, **drawn), "--json", report, *options)
+        self.assertEqual((completed.returncode, completed.stderr), (code, ""), completed.stdout)
+        (case,) = json.loads(report.read_text())["cases"]
+        return case
+
+    def test_right_outputs(self):
+        fills = ("kernelbench", "normal", "exact")
+        text = self.draw(*fills)
+        self.assertIn(f"{self.folder}/normal: {self.SHAPE}\n", text)
+        for fill in fills:
+            self.compute(fill)
+        case = self.verify(OK, *fills)
+        self.assertEqual((case["variant"], case["verdict"], case["seed"]), ("mine", "passed", 42))
+        self.assertEqual([check["fill"] for check in case["checks"]], list(fills))
+        self.assertEqual([check["batch"] for check in case["checks"]], [2, 2, 2])
+        self.assertEqual({check["repeatable"] for check in case["checks"]}, {None}, "there was no second run")
+        self.assertEqual(case["checks"][1]["error"]["consistent_with"], "fp32")
+
+    def test_less_precision_than_declared_is_named(self):
+        self.draw("normal")
+        self.compute("normal", rounded=tf32)
+        case = self.verify(WRONG, "normal")
+        self.assertEqual(case["checks"][0]["error"]["consistent_with"], "tf32 or fp16, rounded to nearest")
+        self.assertEqual(self.verify(OK, "normal", options=["--math-class", "tf32"])["verdict"], "passed")
+
+    def test_operands_of_another_seed(self):
+        self.draw("normal", seed=7)
+        self.compute("normal")
+        self.assertEqual(self.verify(OK, "normal", seed=7)["seed"], 7)
+        self.verify(WRONG, "normal", seed=8)
+
+    def test_one_wrong_fill_fails_the_case(self):
+        self.draw("normal", "wide")
+        self.compute("normal")
+        (self.folder / "wide" / "y.npy").write_bytes((self.folder / "normal" / "y.npy").read_bytes())
+        case = self.verify(WRONG, "normal", "wide")
+        self.assertEqual((case["fill"], case["reason"]), ("wide", "outside_tolerance"))
+
+    def test_a_transform_is_not_judged_on_special_values(self):
+        self.draw("normal", "special")
+        self.compute("normal")
+        (self.folder / "special" / "y.npy").write_bytes((self.folder / "normal" / "y.npy").read_bytes())
+        case = self.verify(OK, "normal", "special", options=["--algorithm", "transform"])
+        self.assertEqual([check["verdict"] for check in case["checks"]], ["passed", "skipped"])
+
+    def test_repeat_repeats(self):
+        self.draw("normal")
+        self.compute("normal")
+        words = shlex.split(self.verify(OK, "normal")["repeat"])
+        self.assertEqual(words[0], "convmish-bench")
+        self.assertEqual(run(*words[1:]).returncode, OK)
+
+    def test_what_cannot_be_done_is_told(self):
+        self.assert_refused(
+            USAGE, "draw wants --tensors DIR and --shape SHAPE, one of each", "draw", "--tensors", self.folder)
+        self.draw("normal")
+        completed = run("verify", "--device", "cpu", *self.operands("normal"))
+        self.assertEqual(completed.returncode, USAGE)
+        self.assertRegex(completed.stderr, r"normal/y\.npy: cannot be read: No such file or directory\n$")
 
 
 if __name__ == "__main__":

@@ -224,14 +224,15 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Refused{{"lst"}, "\"lst\" is neither an option nor a command; closest: list"},
                     Refused{{"naive"},
                             "\"naive\" is neither an option nor a command; want one of "
-                            "run, list, selftest, compare, verify, calibrate, explain, version, help"},
+                            "run, list, selftest, compare, draw, verify, calibrate, explain, version, help"},
                     Refused{{""},
                             "\"\" is neither an option nor a command; want one of run, "
-                            "list, selftest, compare, verify, calibrate, explain, version, help"},
+                            "list, selftest, compare, draw, verify, calibrate, explain, version, help"},
                     Refused{{"run", "naive"}, "unexpected \"naive\" behind run"},
-                    Refused{{"--", "naive"},
-                            "\"naive\" is neither an option nor a command; want one of "
-                            "run, list, selftest, compare, verify, calibrate, explain, version, help"}));
+                    Refused{
+                        {"--", "naive"},
+                        "\"naive\" is neither an option nor a command; want one of "
+                        "run, list, selftest, compare, draw, verify, calibrate, explain, version, help"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Values, RefusedCommandLine,
@@ -296,7 +297,8 @@ TEST(CommandLine, RefusesWhatAVerbWouldIgnore) {
   EXPECT_EQ(refusal({"list", "--variant", "naive"}), "--variant is an option of run, not of list");
   EXPECT_EQ(refusal({"--list", "--no-check"}), "--no-check is an option of run, not of list");
   EXPECT_EQ(refusal({"selftest", "--variant", "naive"}), "--variant is an option of run, not of selftest");
-  EXPECT_EQ(refusal({"list", "--seed", "7"}), "--seed is an option of run and selftest, not of list");
+  EXPECT_EQ(refusal({"list", "--seed", "7"}),
+            "--seed is an option of run and selftest and draw and verify, not of list");
   EXPECT_EQ(refusal({"list", "--config", "/nonexistent"}), "--config is an option of run, not of list");
   EXPECT_EQ(parse({"selftest", "--seed", "7", "--device", "cpu", "--json", "out.json"}).run.seed, 7u);
 }
@@ -319,20 +321,39 @@ TEST(CommandLine, TakesTheVariantToExplain) {
   EXPECT_EQ(refusal({"explain"}), "want explain VARIANT");
   EXPECT_EQ(refusal({"explain", "tiled", "naive"}), "unexpected \"naive\" behind explain VARIANT");
   EXPECT_EQ(refusal({"explain", "tiled", "--seed", "7"}),
-            "--seed is an option of run and selftest, not of explain");
+            "--seed is an option of run and selftest and draw and verify, not of explain");
 }
 
 TEST(CommandLine, TakesTensorsToVerify) {
   const CommandLine line =
       parse({"verify", "--tensors", "out", "--math-class", "tf32", "--layout", "nhwc", "--device", "cpu"});
   EXPECT_EQ(line.verb, Verb::verify);
-  EXPECT_EQ(line.tensors.folder, "out");
+  EXPECT_THAT(line.tensors.folders, ElementsAre("out"));
   EXPECT_EQ(line.tensors.math, MathClass::tf32);
   EXPECT_EQ(line.tensors.y_layout, Layout::nhwc);
   EXPECT_EQ(parse({"verify", "--tensors", "out"}).tensors.math, MathClass::fp32);
-  EXPECT_EQ(refusal({"--tensors", "out"}), "--tensors is an option of verify, not of run");
+  EXPECT_EQ(refusal({"--tensors", "out"}), "--tensors is an option of draw and verify, not of run");
   EXPECT_EQ(refusal({"verify", "--math-class", "fp64"}),
             "--math-class: unknown math class \"fp64\"; closest: fp32");
+}
+
+TEST(CommandLine, TakesOutputsOfDrawnOperandsToVerify) {
+  const std::vector<const char*> operands{"verify", "--tensors", "a",         "--tensors",
+                                          "b",      "--shape",   "n1c1h3w3k1"};
+  const auto with = [&operands](std::vector<const char*> more) {
+    std::vector<const char*> words = operands;
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  };
+  const CommandLine line = parse(with({"--fill", "normal,wide", "--seed", "7", "--algorithm", "transform"}));
+  EXPECT_THAT(line.tensors.folders, ElementsAre("a", "b"));
+  EXPECT_THAT(line.run.fills, ElementsAre(Fill::normal, Fill::wide));
+  EXPECT_EQ(line.run.seed, 7u);
+  EXPECT_EQ(line.tensors.algorithm, Algorithm::transform);
+  EXPECT_EQ(refusal(with({})),
+            "verify takes --shape and --fill together: the operands are then those that draw writes");
+  EXPECT_EQ(refusal({"verify", "--tensors", "a", "--seed", "7"}),
+            "--seed says nothing to verify without --shape and --fill");
 }
 
 TEST(CommandLine, ARunCanBeHeldAgainstABaseline) {
