@@ -15,6 +15,21 @@ def replacing(path: Path, inputs: list[Path]) -> Iterator[TextIO]:
 
     Nor does it take the place of one of `inputs`, by whatever name.
     """
+    with beside(path, inputs) as temporary:
+        with temporary.open("w", encoding="utf-8", errors="replace") as file:
+            yield file
+        temporary.replace(behind_links(path))
+
+
+def check_replaceable(path: Path, inputs: list[Path]) -> None:
+    """Whether `replacing` could, before work that would be lost. Changes nothing."""
+    with beside(path, inputs) as temporary:
+        temporary.touch()
+
+
+@contextmanager
+def beside(path: Path, inputs: list[Path]) -> Iterator[Path]:
+    """A name in the folder of `path`; what is there at the end goes."""
     try:
         if path.exists():
             if not path.is_file():
@@ -24,9 +39,7 @@ def replacing(path: Path, inputs: list[Path]) -> Iterator[TextIO]:
         target = behind_links(path)
         temporary = target.with_name(f".{target.name}.{os.getpid()}")
         try:
-            with temporary.open("w", encoding="utf-8", errors="replace") as file:
-                yield file
-            temporary.replace(target)
+            yield temporary
         finally:
             temporary.unlink(missing_ok=True)
     except OSError as error:

@@ -7,8 +7,7 @@ from pathlib import Path
 from . import report_file
 from .ceilings import Rate, implied_rates, told_rates
 from .input_error import InputError
-from .problem import shape_text
-from .rows import Row, case_name, failure_row, timed_row
+from .rows import Row, case_name, failure_row, identity, timed_row
 
 NOT_RIGHT = ("failed", "mistrusted", "crashed", "timed_out")
 
@@ -73,11 +72,6 @@ def source_of(report: dict, path: Path) -> Source:
     ceilings = report.get("ceilings")  # since schema 1.2
     source.rates = told_rates(ceilings) if ceilings else implied_rates(source.timed)
     return source
-
-
-def identity(case: dict) -> tuple:
-    """What tells a case from the others of its report, as for `convmish-bench compare`."""
-    return (*(case[key] for key in ("variant", "math_class", "layout", "device")), shape_text(case["shape"]))
 
 
 def facts(environment: dict, path: Path) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ A report holds dimensions and times; rates follow from both.
 """
 
 Shape = dict[str, int]  # n c h w k, as in a report
+SPECIAL_FUNCTIONS_PER_OUTPUT = 3  # as src/core/ceiling.cpp counts them
 
 
 def shape_text(shape: Shape) -> str:

@@ -15,6 +15,11 @@ def case_name(case: dict) -> str:
     return f"{case['variant']} {case['math_class']}" + (" nhwc" if case["layout"] == "nhwc" else "")
 
 
+def identity(case: dict) -> tuple:
+    """What tells a case from the others of its report, as for `convmish-bench compare`."""
+    return (*(case[key] for key in ("variant", "math_class", "layout", "device")), shape_text(case["shape"]))
+
+
 def finite(value: Any) -> float | None:
     """A report's number; none where it is null, "nan" or "inf"."""
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
