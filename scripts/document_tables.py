@@ -41,16 +41,22 @@ def markdown(columns: list[str], rows: list[list[str]]) -> str:
 
 def origin(report: dict) -> str:
     environment = report["environment"]
-    libraries = ", ".join(
+    libraries = [
         f"{name} {environment[key]}"
         for name, key in (("CUDA", "cuda_runtime"), ("cuDNN", "cudnn"))
         if environment[key]
-    )
+    ]
+    notes = (case.get("note") or "" for case in report["cases"])  # pytorch_baseline.py tells its version there
+    libraries += sorted({found[0] for note in notes if (found := re.match(r"PyTorch [^ ,;]+", note))})
     shape = shape_text(report["cases"][0]["shape"])
     return (
-        f"{environment['device']['name']}, {libraries}; {shape}; revision "
+        f"{', '.join([environment['device']['name'], *libraries])}; {shape}; revision "
         f"{report['tool']['git_revision']}, {environment['started_at'][:10]}"
     )
+
+
+def told(value: float | None, form: str, unit: str) -> str:
+    return "" if value is None else f"{value:{form}}{unit}"
 
 
 def headline(report: dict) -> str:
@@ -61,8 +67,8 @@ def headline(report: dict) -> str:
         median = case["time_ms"]["median"]
         rows.append([
             f"`{case['variant']}`", case["math_class"], case["layout"], f"{median:.3f}",
-            f"{flops(case['shape']) / median / 1e9:.1f}", f"{case['percent_of_floor']:.0f} %",
-            f"{case['checks'][0]['error']['max_abs']:.1e}", f"{case['speedup']:.2f}x",
+            f"{flops(case['shape']) / median / 1e9:.1f}", told(case["percent_of_floor"], ".0f", " %"),
+            f"{case['checks'][0]['error']['max_abs']:.1e}", told(case["speedup"], ".2f", "x"),
         ])
     columns = ["variant", "class", "layout", "ms", "TFLOP/s", "of the floor", "largest error", "against eager's passes"]
     return f"{origin(report)}; all verified on {len(cases[0]['checks'])} fills:\n\n" + markdown(columns, rows)

@@ -1,0 +1,1 @@
+"""PyTorch beside the tool: what scripts/pytorch_baseline.py is made of."""
