@@ -45,6 +45,7 @@ Plan prepare_row_ring(const Problem& problem) {
   Args args = hopper::common_args<Args>(shape, packed);
   args.strips = static_cast<int>(divide_up(shape.q(), kStripColumns));
   args.k_clusters = static_cast<int>(divide_up(shape.k, kClusterK));
+  args.channel_stride = shape.h * shape.w;
 
   const auto kernel = shape.q() % 2 == 0 ? hopper::row_ring::kernel<true> : hopper::row_ring::kernel<false>;
   const int clusters = hopper::resident_clusters(kernel, kClusterBlocks, kThreads, sizeof(SharedStorage));

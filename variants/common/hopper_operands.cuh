@@ -149,6 +149,28 @@ __device__ __forceinline__ void keep_in_registers(uint4 (&granules)[kTerms]) {
     asm volatile("" : "+r"(granule.x), "+r"(granule.y), "+r"(granule.z), "+r"(granule.w));
 }
 
+/// A RangeGuard's first step, two values an instruction: watches granules after their conversion and suspects
+/// whatever may have been too large for fp16 or too small. Zeros are suspected as well, for small values
+/// became zeros; so on suspicion the values themselves have to be shown to a RangeGuard.
+class GranuleGuard {
+ public:
+  __device__ __forceinline__ void see(const uint4& granule) {
+    for (const std::uint32_t pair : {granule.x, granule.y, granule.z, granule.w}) {
+      // Twice the bits drops the sign; what is left orders as the magnitude does.
+      largest_ = __viaddmax_u16x2(pair, pair, largest_);
+      smallest_ = __viaddmin_u16x2(pair, pair, smallest_);
+    }
+  }
+  __device__ __forceinline__ bool suspects() const {
+    const std::uint32_t largest = max(largest_, largest_ << 16), smallest = min(smallest_, smallest_ << 16);
+    return largest >= 2u * kInfinityBits << 16 || smallest < 2u * (kFirstNormalBits + 1) << 16;
+  }
+
+ private:
+  static constexpr std::uint32_t kInfinityBits = 0x7C00, kFirstNormalBits = 0x0400;  // of fp16
+  std::uint32_t largest_ = 0, smallest_ = ~0u;
+};
+
 // --- filter ----------------------------------------------------------------------------------------------
 
 /// Blocks of the repacked filter. Output blocks come in pairs, so that whoever computes two finds both.

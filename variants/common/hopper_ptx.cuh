@@ -107,7 +107,13 @@ __device__ __forceinline__ void bulk_copy_to_cluster(SharedAddress destination, 
       : "memory");
 }
 
-/// Global to shared memory; addresses and size multiples of 16.
+/// L2 cache policies, as createpolicy.fractional makes them of fraction 1: constants, because then they take
+/// no registers. First to leave the L2, for what is read once; last, for lines that fill up bit by bit.
+inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000u, kEvictLast = 0x14F0000000000000u;
+
+inline constexpr int kBulkCopyAlignment = 16;
+
+/// Global to shared memory; addresses and size multiples of kBulkCopyAlignment.
 __device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination, const void* source,
                                                       std::uint32_t bytes, SharedAddress barrier) {
   asm volatile(
@@ -117,9 +123,29 @@ __device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination,
       : "memory");
 }
 
-/// L2 cache policies, as createpolicy.fractional makes them of fraction 1: constants, because then they take
-/// no registers. First to leave the L2, for what is read once; last, for lines that fill up bit by bit.
-inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000u, kEvictLast = 0x14F0000000000000u;
+__device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination, const void* source,
+                                                      std::uint32_t bytes, SharedAddress barrier,
+                                                      std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
+      "[%3], "
+      "%4;" ::"r"(destination),
+      "l"(source), "r"(bytes), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
+/// 4 bytes from global to shared memory, or zeros: past the registers, at any alignment. Complete after this
+/// thread's async_copy_wait_all(), for this thread.
+__device__ __forceinline__ void async_copy_or_zero(SharedAddress destination, const float* source,
+                                                   bool copy) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(destination), "l"(source),
+               "r"(copy ? 4 : 0)
+               : "memory");
+}
+
+__device__ __forceinline__ void async_copy_wait_all() {
+  asm volatile("cp.async.wait_all;" ::: "memory");
+}
 
 __device__ __forceinline__ float load_global_once(const float* source, std::uint64_t policy) {
   float value;
@@ -152,6 +178,12 @@ __device__ __forceinline__ void store_shared(SharedAddress destination, uint4 v)
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(destination), "r"(v.x), "r"(v.y), "r"(v.z),
                "r"(v.w)
                : "memory");
+}
+
+__device__ __forceinline__ float load_shared_float(SharedAddress source) {
+  float v;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(source) : "memory");
+  return v;
 }
 
 __device__ __forceinline__ longlong2 load_shared_longlong2(SharedAddress source) {

@@ -7,14 +7,13 @@
 //
 //   producer, 1 warpgroup    global fp32 -> registers -> fp16 -> ring slot, here and (bulk copy) in the peer
 //   consumers, 4 warpgroups  tiles of 64 channels x 128 pixels in turn: wgmma over the 9 taps, bias, Mish,
-//   Mish,
-//                            store. Turns are strict: one multiplies while the three others are in their
-//                            epilogue
+//                            Mish, store. One multiplies while the three others are in their epilogue
 //
 // Who waits for whom:
+//   stage_full[warp]  a producer warp waits for what it has sent for of a row
 //   row_full[slot]    consumers wait; completed by the 4 producer warps and the bytes of the peer's copies
-//   row_empty[slot]   producers wait, because they write in both blocks: completed by every consumer warp of
-//   both turn (named)      consumer i waits for consumer i - 1 to have issued nearly all its wgmma
+//   row_empty[slot]   producers wait; completed by every consumer warp of both blocks, for both write there
+//   turn (named)      consumer i waits for consumer i - 1 to have issued nearly all its wgmma
 //   carry_full[tile]  a tile's first sector waits for the last pixels of the tile before it
 //
 // y is written in whole 32-byte sectors, although a row starts at any multiple of its element: a tile's last,
@@ -35,8 +34,10 @@ inline constexpr int kThreads = 128 * (1 + kConsumers);
 inline constexpr int kRowPixels = 256;                                // input pixels of a ring slot
 inline constexpr int kStripColumns = kRowPixels - (kFilterSize - 1);  // outputs that a slot serves
 inline constexpr int kTilesPerRow = kRowPixels / kBlockPixels;
-inline constexpr int kRingRows = 4;  // 3 in use, 1 being filled
+inline constexpr int kRingRows = 4;                 // 3 in use, 1 being filled
+inline constexpr int kHalfPixels = kRowPixels / 2;  // a producer brings rows in halves
 inline constexpr int kPlaneBytes = kRowPixels * kGranuleBytes;
+inline constexpr int kStageBytes = kPlaneChannels * kHalfPixels * sizeof(float);
 inline constexpr int kPlanesPerBlock = kPlanes / kClusterBlocks;
 static_assert(kPlanesPerBlock == kWarpsPerGroup, "one producer warp a plane");
 // A producer warp needs 32 loads in flight and as many registers; consumers 64 for their sums.
@@ -48,19 +49,6 @@ inline constexpr int kSector = 8;  // floats in the 32 bytes that the L2 writes 
 // The tile after the next four is the first whose carry is written by the warpgroup that read this one's.
 inline constexpr int kCarries = kConsumers + 1;
 
-struct SharedStorage {
-  alignas(1024) __half filter[kTaps][kBlockK][kBlockC];
-  // Tile 1 with tap s reads 2 pixels past a plane: the next plane's, or the carries. Those are columns
-  // of the product that no output needs.
-  alignas(128) __half ring[kRingRows][kPlanes][kRowPixels][kPlaneChannels];
-  float carry[kCarries][kWarpsPerGroup][16][kSector];
-  std::uint64_t row_full[kRingRows];
-  std::uint64_t row_empty[kRingRows];
-  std::uint64_t carry_full[kCarries][kWarpsPerGroup];
-};
-static_assert(sizeof(SharedStorage) <= 232448, "232448 B: sm_90 opt-in limit");
-static_assert(sizeof(SharedStorage::ring) / kRingRows == kPlanes * kPlaneBytes);
-
 /// The kernel's arguments and the one place where it is decided who computes what.
 struct Args {
   const float* x;
@@ -69,14 +57,13 @@ struct Args {
   const ChannelAffine* affine;  // by output channel, padded to kClusterK
   std::uint8_t* raised;         // [image, strip][input row][plane]: the range guard's flags
   int n, c, h, w, k, p, q;
-  int strips;      // of kStripColumns output columns
-  int k_clusters;  // clusters needed for all output channels
-  int parts;       // runs of rows that the batch is divided in
+  int strips;                   // of kStripColumns output columns
+  int k_clusters;               // clusters needed for all output channels
+  int parts;                    // runs of rows that the batch is divided in
+  std::int64_t channel_stride;  // of x
 
   CONVMISH_HD std::int64_t total_rows() const { return std::int64_t{n} * strips * p; }
-  __device__ std::int64_t row_id(int image_strip, int row) const {
-    return std::int64_t{image_strip} * h + row;
-  }
+  __device__ int row_id(int image_strip, int row) const { return image_strip * h + row; }
 };
 
 /// What the range guard's flags mean, for the second pass: a unit is an output row of a strip.
@@ -92,7 +79,7 @@ struct Units {
             .first_column = first_column,
             .rows = 1,
             .columns = min(kStripColumns, args.q - first_column),
-            .flags = args.raised + args.row_id(image_strip, row) * kPlanes};
+            .flags = args.raised + std::int64_t{args.row_id(image_strip, row)} * kPlanes};
   }
   __device__ Granule granule(int flag) const {
     return {.first_row = flag / kPlanes,
@@ -113,177 +100,215 @@ struct Run {
 class Walk {
  public:
   __device__ Walk(const Args& args, int part)
-      : args_(args),
-        at_(args.total_rows() * part / args.parts),
-        end_(args.total_rows() * (part + 1) / args.parts) {}
+      : at_(static_cast<int>(args.total_rows() * part / args.parts)),
+        end_(static_cast<int>(args.total_rows() * (part + 1) / args.parts)) {}
 
-  __device__ bool next(Run& run) {
+  __device__ bool next(const Args& args, Run& run) {
     if (at_ >= end_) return false;
-    const auto image_strip = static_cast<int>(at_ / args_.p);
-    run.image = image_strip / args_.strips;
-    run.strip = image_strip % args_.strips;
-    run.first_row = static_cast<int>(at_ % args_.p);
-    run.rows = static_cast<int>(min(std::int64_t{args_.p - run.first_row}, end_ - at_));
+    const int image_strip = at_ / args.p;
+    run.image = image_strip / args.strips;
+    run.strip = image_strip % args.strips;
+    run.first_row = at_ % args.p;
+    run.rows = min(args.p - run.first_row, end_ - at_);
     at_ += run.rows;
     return true;
   }
 
  private:
-  const Args& args_;
-  std::int64_t at_, end_;
-};
-
-/// A place in the ring and how often it has been passed.
-struct RingCursor {
-  int slot = 0;
-  std::uint32_t lap = 0;
-
-  __device__ __forceinline__ void advance() {
-    if (++slot == kRingRows) slot = 0, ++lap;
-  }
+  int at_, end_;  // the chooser of this kernel sees to it that rows can be counted so
 };
 
 // --- producer --------------------------------------------------------------------------------------------
+//
+// A producer warp brings one plane of every row, in two halves with different ways from global memory, so
+// that both are under way all the time, 4 KB each: the first through registers, the second through `stage`.
 
-inline constexpr int kBatchGranules = 4;  // granules a lane loads at a time: 32 loads in flight
-inline constexpr int kBatches = kRowPixels / 32 / kBatchGranules;
+inline constexpr int kHalfGranules = kHalfPixels / 32;  // of a lane
 
-using Batch = float[kBatchGranules][kPlaneChannels];
+using Batch = float[kHalfGranules][kPlaneChannels];
 
-/// One warp's plane of one input row, half a row a batch.
-struct PlaneSource {
-  const float* row;  // this lane's first pixel in the plane's first channel
-  std::int64_t channel_stride;
-  int live_channels;  // of 8; the rest are zero
-  int live_pixels;    // of this lane's, in units of one pixel: pixel 32 i is live if 32 i < live_pixels
-  bool whole;         // all channels and pixels of the rows are inside x
+/// Where a warp's second halves of rows arrive.
+struct Stage {
+  ptx::SharedAddress first, full;
 
-  __device__ __forceinline__ void load(Batch& batch, int index, std::uint64_t policy) const {
-    const float* source = row + index * (32 * kBatchGranules);
+  __device__ __forceinline__ ptx::SharedAddress at(int c, int pixel) const {
+    return first + (c * kHalfPixels + pixel) * sizeof(float);
+  }
+};
+
+/// A row of a plane of x.
+struct PlaneRow {
+  const float* first;  // pixel of the strip, in the plane's first channel
+  int column;          // of that pixel
+  int channels;        // that exist, of 8; the others are zero
+  bool whole;          // all channels and pixels exist
+  bool bulk;           // and bulk copies may read them
+
+  __device__ __forceinline__ void load_first_half(const Args& args, int lane, Batch& batch) const {
+    constexpr std::uint64_t kPolicy = ptx::kEvictFirst;
+    const float* source = first + lane;
     asm volatile("" : "+l"(source));
     if (whole) {
 #pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c, source += channel_stride)
+      for (int c = 0; c < kPlaneChannels; ++c, source += args.channel_stride)
 #pragma unroll
-        for (int i = 0; i < kBatchGranules; ++i) batch[i][c] = ptx::load_global_once(source + 32 * i, policy);
+        for (int i = 0; i < kHalfGranules; ++i) batch[i][c] = ptx::load_global_once(source + 32 * i, kPolicy);
     } else {
+      const int pixels = args.w - column - lane;
 #pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c, source += channel_stride)
+      for (int c = 0; c < kPlaneChannels; ++c, source += args.channel_stride)
 #pragma unroll
-        for (int i = 0; i < kBatchGranules; ++i)
-          batch[i][c] = c < live_channels && 32 * (index * kBatchGranules + i) < live_pixels
-                            ? ptx::load_global_once(source + 32 * i, policy)
-                            : 0.0f;
+        for (int i = 0; i < kHalfGranules; ++i)
+          batch[i][c] =
+              c < channels && 32 * i < pixels ? ptx::load_global_once(source + 32 * i, kPolicy) : 0.0f;
+    }
+  }
+
+  __device__ __forceinline__ void copy_second_half(const Args& args, int lane, const Stage& stage) const {
+    if (lane == 0) ptx::mbarrier_arrive_expect_tx(stage.full, bulk ? kStageBytes : 0);
+    if (bulk) {
+      __syncwarp();
+      if (lane < kPlaneChannels)  // a channel each
+        ptx::bulk_copy_from_global(stage.at(lane, 0), first + kHalfPixels + lane * args.channel_stride,
+                                   kHalfPixels * sizeof(float), stage.full, ptx::kEvictFirst);
+    } else {
+      const float* source = first + kHalfPixels + lane;
+      const int pixels = args.w - column - kHalfPixels - lane;
+#pragma unroll 1
+      for (int c = 0; c < kPlaneChannels; ++c, source += args.channel_stride)
+#pragma unroll
+        for (int i = 0; i < kHalfGranules; ++i)
+          ptx::async_copy_or_zero(stage.at(c, 32 * i + lane), source + 32 * i,
+                                  c < channels && 32 * i < pixels);
     }
   }
 };
 
-/// Steps through (run, row, batch) of the walk.
-class PlaneReader {
- public:
-  __device__ PlaneReader(const Args& args, int part, int plane)
-      : args_(args), walk_(args, part), plane_(plane), lane_(threadIdx.x % 32) {
-    more_ = open_run();
+/// What a RangeGuard says of a lane's pixels of a row.
+__device__ __forceinline__ bool out_of_range(const Batch& first_half, const Stage& stage, int lane) {
+  RangeGuard guard;
+#pragma unroll
+  for (int i = 0; i < kHalfGranules; ++i)
+#pragma unroll
+    for (int c = 0; c < kPlaneChannels; ++c) guard.see(first_half[i][c]);
+#pragma unroll 1
+  for (int c = 0; c < kPlaneChannels; ++c)
+#pragma unroll
+    for (int i = 0; i < kHalfGranules; ++i) guard.see(ptx::load_shared_float(stage.at(c, 32 * i + lane)));
+  return guard.raised();
+}
+
+/// Steps through the rows of a walk. In shared memory, to keep it out of the registers: one lane steps, all
+/// read.
+struct PlaneReader {
+  Walk walk;
+  PlaneRow row;
+  int row_id;     // for the flags
+  int rows_left;  // of the run; 0: there are no more
+
+  __device__ void open(const Args& args, int part, int plane) {
+    walk = Walk(args, part);
+    open_run(args, plane);
   }
-  __device__ bool more() const { return more_; }
-  __device__ bool opens_row() const { return batch_ == 0; }
-  __device__ bool closes_row() const { return batch_ == kBatches - 1; }
-  __device__ std::uint8_t* flag() const {
-    return args_.raised +
-           args_.row_id(run_.image * args_.strips + run_.strip, run_.first_row + row_) * kPlanes + plane_;
-  }
-  __device__ __forceinline__ void load(Batch& batch, std::uint64_t policy) const {
-    source_.load(batch, batch_, policy);
-  }
-  __device__ __forceinline__ void advance() {
-    if (++batch_ < kBatches) return;
-    batch_ = 0;
-    source_.row += args_.w;
-    if (++row_ < run_.input_rows()) return;
-    more_ = open_run();
+  __device__ void advance(const Args& args, int plane) {
+    row.first += args.w;
+    ++row_id;
+    if (--rows_left == 0) open_run(args, plane);
   }
 
  private:
-  __device__ bool open_run() {
-    if (!walk_.next(run_)) return false;
-    row_ = 0;
-    const int column = run_.strip * kStripColumns + lane_;
-    const std::int64_t channel = std::int64_t{run_.image} * args_.c + plane_ * kPlaneChannels;
-    source_.channel_stride = std::int64_t{args_.h} * args_.w;
-    source_.row =
-        args_.x + channel * source_.channel_stride + std::int64_t{run_.first_row} * args_.w + column;
-    source_.live_channels = args_.c - plane_ * kPlaneChannels;
-    source_.live_pixels = args_.w - column;
-    source_.whole = source_.live_channels >= kPlaneChannels && column - lane_ + kRowPixels <= args_.w;
-    return true;
+  __device__ void open_run(const Args& args, int plane) {
+    Run run;
+    rows_left = 0;
+    if (!walk.next(args, run)) return;
+    rows_left = run.input_rows();
+    row_id = args.row_id(run.image * args.strips + run.strip, run.first_row);
+    row.column = run.strip * kStripColumns;
+    row.first = args.x + (std::int64_t{run.image} * args.c + plane * kPlaneChannels) * args.channel_stride +
+                std::int64_t{run.first_row} * args.w + row.column;
+    row.channels = args.c - plane * kPlaneChannels;
+    row.whole = row.channels >= kPlaneChannels && row.column + kRowPixels <= args.w;
+    row.bulk = row.whole && args.w % 4 == 0 &&
+               reinterpret_cast<std::uintptr_t>(row.first) % ptx::kBulkCopyAlignment == 0;
   }
-
-  const Args& args_;
-  Walk walk_;
-  Run run_;
-  PlaneSource source_;
-  int plane_, lane_, row_ = 0, batch_ = 0;
-  bool more_;
 };
+
+struct SharedStorage {
+  alignas(1024) __half filter[kTaps][kBlockK][kBlockC];
+  // Tile 1 with tap s reads 2 pixels past a plane: the next plane's, or the stage's. Those are columns
+  // of the product that no output needs.
+  alignas(128) __half ring[kRingRows][kPlanes][kRowPixels][kPlaneChannels];
+  alignas(128) float stage[kWarpsPerGroup][kPlaneChannels][kHalfPixels];  // second halves of rows of x
+  float carry[kCarries][kWarpsPerGroup][16][kSector];
+  PlaneReader reader[kWarpsPerGroup];
+  std::uint64_t row_full[kRingRows];
+  std::uint64_t row_empty[kRingRows];
+  std::uint64_t stage_full[kWarpsPerGroup];
+  std::uint64_t carry_full[kCarries][kWarpsPerGroup];
+};
+static_assert(sizeof(SharedStorage) <= 232448, "232448 B: sm_90 opt-in limit");
+static_assert(sizeof(SharedStorage::ring) / kRingRows == kPlanes * kPlaneBytes);
 
 /// Fills the ring: each warp one plane of 8 channels of every row.
 __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& shared, int part, int rank,
                                              int warp) {
   const int lane = threadIdx.x % 32;
   const int plane = rank * kPlanesPerBlock + warp;
-  const std::uint32_t peer = rank ^ 1;
-  const std::uint64_t policy = ptx::kEvictFirst;
-  const ptx::SharedAddress ring = ptx::shared_address(shared.ring);
-  const ptx::SharedAddress peer_ring = ptx::map_to_rank(ring, peer);
-  const ptx::SharedAddress peer_full = ptx::map_to_rank(ptx::shared_address(shared.row_full), peer);
+  const Stage stage{ptx::shared_address(shared.stage[warp]), ptx::shared_address(&shared.stage_full[warp])};
 
-  PlaneReader reader(args, part, plane);
-  RingCursor cursor;
-  RangeGuard guard;
+  PlaneReader& reader = shared.reader[warp];
+  if (lane == 0) reader.open(args, part, plane);
+  __syncwarp();
+
   Batch batch;
-  if (reader.more()) reader.load(batch, policy);
-  while (reader.more()) {
-    const bool opens_row = reader.opens_row(), closes_row = reader.closes_row();
-    std::uint8_t* const flag = reader.flag();
+  const auto fetch = [&] {
+    const PlaneRow row = reader.row;
+    row.load_first_half(args, lane, batch);
+    row.copy_second_half(args, lane, stage);
+  };
+  const auto more = [&] { return __any_sync(~0u, reader.rows_left > 0); };
+  if (more()) fetch();
+  for (unsigned row = 0; more(); ++row) {
+    const unsigned slot = row % kRingRows;
+    const ptx::SharedAddress slot_plane = ptx::shared_address(shared.ring[slot][plane]);
+    GranuleGuard guard;
+    const auto put = [&](int i, const float(&values)[kPlaneChannels]) {
+      uint4 granule[1];
+      convert_granule(values, granule);
+      guard.see(granule[0]);
+      ptx::store_shared(slot_plane + (32 * i + lane) * kGranuleBytes, granule[0]);
+    };
 
-    // convert: into other registers, so that the next loads can go out before these are stored.
-    uint4 granules[kBatchGranules][1];
+    // Both blocks' consumers must have left the slot, for the peer's copy of it is written as well.
+    ptx::mbarrier_wait(ptx::shared_address(&shared.row_empty[slot]), ~(row / kRingRows) & 1);
 #pragma unroll
-    for (int i = 0; i < kBatchGranules; ++i) {
+    for (int i = 0; i < kHalfGranules; ++i) put(i, batch[i]);
+    ptx::async_copy_wait_all();
+    ptx::mbarrier_wait(stage.full, row & 1);
 #pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c) guard.see(batch[i][c]);
-      convert_granule(batch[i], granules[i]);
-      keep_in_registers(granules[i]);
+    for (int i = 0; i < kHalfGranules; ++i) {
+      float values[kPlaneChannels];
+#pragma unroll
+      for (int c = 0; c < kPlaneChannels; ++c) values[c] = ptx::load_shared_float(stage.at(c, 32 * i + lane));
+      put(kHalfGranules + i, values);
     }
-    reader.advance();
-    if (reader.more()) reader.load(batch, policy);
-
-    // store: both blocks' consumers must have left the slot, for the peer's copy of it is written as well.
-    if (opens_row) ptx::mbarrier_wait(ptx::shared_address(&shared.row_empty[cursor.slot]), ~cursor.lap & 1);
-    const std::uint32_t plane_offset = (cursor.slot * kPlanes + plane) * kPlaneBytes;
-    const ptx::SharedAddress destination =
-        ring + plane_offset + (opens_row ? 0 : kPlaneBytes / kBatches) + lane * kGranuleBytes;
-    static_assert(kBatches == 2);
-#pragma unroll
-    for (int i = 0; i < kBatchGranules; ++i)
-      ptx::store_shared(destination + i * 32 * kGranuleBytes, granules[i][0]);
-    if (!closes_row) continue;
-
-    const bool raised = __any_sync(~0u, guard.raised());
-    guard = {};
+    bool raised = false;
+    if (__any_sync(~0u, guard.suspects())) raised = __any_sync(~0u, out_of_range(batch, stage, lane));
     ptx::fence_proxy_async();  // wgmma and the bulk copy read what was just written
-    __syncwarp();
+    __syncwarp();              // every lane has written to the slot, and read the stage
     if (lane == 0) {
-      const ptx::SharedAddress full = ptx::shared_address(&shared.row_full[cursor.slot]);
+      const ptx::SharedAddress full = ptx::shared_address(&shared.row_full[slot]);
       if (warp == 0)
         ptx::mbarrier_arrive_expect_tx(full, kPlanesPerBlock * kPlaneBytes);  // what the peer copies to here
       else
         ptx::mbarrier_arrive(full);
-      ptx::bulk_copy_to_cluster(peer_ring + plane_offset, ring + plane_offset, kPlaneBytes,
-                                peer_full + cursor.slot * sizeof(std::uint64_t));
-      *flag = raised;
+      ptx::bulk_copy_to_cluster(ptx::map_to_rank(slot_plane, rank ^ 1), slot_plane, kPlaneBytes,
+                                ptx::map_to_rank(full, rank ^ 1));
+      args.raised[std::int64_t{reader.row_id} * kPlanes + plane] = raised;
+      reader.advance(args, plane);
     }
-    cursor.advance();
+    __syncwarp();
+    if (more()) fetch();
   }
 }
 
@@ -556,7 +581,7 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
   RowRelease rows(shared, rank);
   Walk walk(args, part);
   int earlier_tiles = 0;
-  for (Run run; walk.next(run);) {
+  for (Run run; walk.next(args, run);) {
     rows.open_run();
     const int columns = min(kStripColumns, args.q - run.strip * kStripColumns);
     const int row_shift = columns > kBlockPixels ? 1 : 0, tiles_per_row = 1 << row_shift;
@@ -598,6 +623,8 @@ __device__ __forceinline__ void init_barriers(SharedStorage& shared) {
     ptx::mbarrier_init(ptx::shared_address(&shared.row_empty[i]),
                        kClusterBlocks * kConsumers * kWarpsPerGroup);
   }
+  for (int warp = 0; warp < kWarpsPerGroup; ++warp)
+    ptx::mbarrier_init(ptx::shared_address(&shared.stage_full[warp]), 1);
   for (int i = 0; i < kCarries; ++i)
     for (int warp = 0; warp < kWarpsPerGroup; ++warp)
       ptx::mbarrier_init(ptx::shared_address(&shared.carry_full[i][warp]), 32);
