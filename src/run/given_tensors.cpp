@@ -54,14 +54,14 @@ FillResult verify_tensors(Device& device, const GivenTensors& tensors, MathClass
 }
 
 FillResult verify_output(Device& device, const FillSpec& spec, const std::vector<float>& y,
-                         const Arithmetic& arithmetic) {
-  if (auto skipped = not_applicable(spec, arithmetic.algorithm)) return *std::move(skipped);
+                         const Computation& computation) {
+  if (auto skipped = not_applicable(spec, computation.algorithm)) return *std::move(skipped);
   Inputs inputs(device, spec.fill, spec.seed, spec.shape);
   const auto uploaded_y = uploaded(device, y);
   std::vector<ReferencePoint> samples = sample_outputs(spec.shape, spec.seed);
   FillResult result =
-      judge_comparison(device, comparison_of(arithmetic, inputs, inputs, uploaded_y->floats()),
-                       arithmetic.math, DrawnOperands(spec, std::nullopt, spec), kPoison, samples);
+      judge_comparison(device, comparison_of(computation, inputs, inputs, uploaded_y->floats()),
+                       computation.math, DrawnOperands(spec, std::nullopt, spec), kPoison, samples);
   cross_check_reference(spec, samples);
   result.fill = spec.fill;
   result.seed = spec.seed;

@@ -26,6 +26,6 @@ FillResult verify_tensors(Device& device, const GivenTensors& tensors, MathClass
 /// hold for a variant on that fill. There is no second run to be repeated. Throws OutOfMemory, and
 /// EnvironmentError where the device's reference is wrong.
 FillResult verify_output(Device& device, const FillSpec& spec, const std::vector<float>& y,
-                         const Arithmetic& arithmetic);
+                         const Computation& computation);
 
 }  // namespace convmish

@@ -102,17 +102,17 @@ std::int64_t check_batch(const Shape& shape, bool first) {
   return std::clamp<std::int64_t>((kOutputs + image - 1) / image, 1, shape.n);
 }
 
-Comparison comparison_of(const Arithmetic& arithmetic, Inputs& inputs, Inputs& weights, const float* y) {
+Comparison comparison_of(const Computation& computation, Inputs& inputs, Inputs& weights, const float* y) {
   const FillSpec& spec = inputs.spec();
-  const bool exact_sums = spec.fill == Fill::exact && arithmetic.algorithm == Algorithm::direct;
+  const bool exact_sums = spec.fill == Fill::exact && computation.algorithm == Algorithm::direct;
   return {.shape = spec.shape,
-          .x = inputs.x(arithmetic.layout),
-          .filter = weights.filter(arithmetic.layout),
+          .x = inputs.x(computation.layout),
+          .filter = weights.filter(computation.layout),
           .bias = weights.bias(),
           .y = y,
-          .layout = arithmetic.layout,
-          .rule = acceptance_rule(arithmetic.math, spec.shape, exact_sums),
-          .algorithm = arithmetic.algorithm,
+          .layout = computation.layout,
+          .rule = acceptance_rule(computation.math, spec.shape, exact_sums),
+          .algorithm = computation.algorithm,
           .fingerprint = spec.fill == Fill::normal,
           .activation_only = spec.fill == Fill::delta};
 }

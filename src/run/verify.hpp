@@ -34,14 +34,14 @@ FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, Sha
 std::optional<std::string> disorder(Device::Ordering ordering);
 
 /// How an output was computed, as far as its rule depends on it.
-struct Arithmetic {
+struct Computation {
   MathClass math = MathClass::fp32;
   Layout layout = Layout::nchw;
   Algorithm algorithm = Algorithm::direct;
 };
 
 /// y against the reference of `inputs.x` and the weights of `weights`, by the strict rule.
-Comparison comparison_of(const Arithmetic& arithmetic, Inputs& inputs, Inputs& weights, const float* y);
+Comparison comparison_of(const Computation& computation, Inputs& inputs, Inputs& weights, const float* y);
 
 /// The output as it stands, of a variant.
 Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,
