@@ -130,7 +130,7 @@ def accuracy(group: Group, fills: list[str]) -> Figure:
         .transform_window(least_of_faster="lag(least)", **by_time)
         .transform_filter("!isValid(datum.least_of_faster) || datum.error < 0.99 * datum.least_of_faster")
     )
-    x, y = style.log_x("median", TIME), style.log_y("error", "error, as chosen below", ".0e")
+    x, y = style.log_x("median", TIME), style.log_y("error", "error", ".0e")
     colour = style.by_class(group)
     tooltip = alt.ExprRef("merge({'error': format(datum.error, '.4~g')}, datum.told)")
     return style.figure(

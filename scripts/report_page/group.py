@@ -24,7 +24,7 @@ COLUMNS = {
     "launches": ("launches", ""),
     "remark": ("remark", ""),
     "cache": ("cache", ""),
-    "duty cycle": ("duty", ".3~p"),
+    "duty cycle": ("duty", ".0%"),
     "TFLOP/s": ("tflops", ".4g"),
     "GB/s": ("gbps", ".4g"),
     "floor, ms": ("floor", ".4g"),
