@@ -201,7 +201,10 @@ def with_tables(document: Path, tool: Path | None) -> str:
         except (Mistake, OSError, ValueError) as error:
             raise Mistake(f"{document}: {begin.strip()}: {error}") from error
 
-    text = document.read_text()
+    try:
+        text = document.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Mistake(f"{document}: cannot be read: {error}") from error
     made, count = BLOCK.subn(make, text)
     if count == 0 or count != text.count(BEGIN):
         raise Mistake(f"{document}: {text.count(BEGIN)} tables begin as the help says, of which {count} end so")

@@ -89,6 +89,12 @@ class DocumentTables(unittest.TestCase):
                 self.assertIn(why, refused.stderr)
         self.assertEqual(self.run_on("--check", "ratios report.json pass:tf32").stderr.count("not those"), 1)
 
+    def test_refuses_a_document_that_is_not_there(self):
+        refused = subprocess.run([sys.executable, str(SCRIPT), "--check", str(self.document)], capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 1)
+        self.assertRegex(refused.stderr, r"document\.md: cannot be read: .*No such file.*\n$")
+        self.assertEqual(refused.stderr.count("\n"), 1)
+
     def test_refuses_a_document_without_tables(self):
         self.document.write_text("no table\n<!-- table: ratios report.json plain -->\n")
         refused = subprocess.run([sys.executable, str(SCRIPT), "--check", str(self.document)],
