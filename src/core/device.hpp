@@ -47,7 +47,7 @@ struct Comparison {
   const float* y = nullptr;
   Layout layout = Layout::nchw;
   AcceptanceRule rule;
-  Algorithm algorithm = Algorithm::direct;             // transform: S is the largest of the image
+  Algorithm algorithm = Algorithm::direct;             // transform: the image's norm takes the place of S
   bool fingerprint = false;                            // also compute Q and R
   bool activation_only = false;                        // z is a multiplicand: tell where the activation errs
   Multiplicands multiplicands = Multiplicands::exact;  // of the reference

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -127,7 +128,6 @@ class RowReference {
   double z(std::size_t column) const { return z_[column]; }
   double s(std::size_t column) const { return s_[column]; }
   double q(std::size_t column) const { return q_.empty() ? 0.0 : q_[column]; }
-  const std::vector<double>& all_s() const { return s_; }
 
  private:
   double multiplicand(float value) const {
@@ -151,6 +151,11 @@ class RowReference {
   std::vector<double> z_, s_, q_;
 };
 
+/// A NaN counts as the largest.
+void raise(double& most, double value) {
+  if (most == most && !(value <= most)) most = value;
+}
+
 std::size_t worker_count() {
   return static_cast<std::size_t>(cpu::hardware_threads());
 }
@@ -168,28 +173,43 @@ void for_each_row(const Comparison& c, Visit visit) {
   });
 }
 
-/// By image, the largest s of all its outputs; a NaN counts as the largest.
-std::vector<double> largest_sums(const Comparison& c) {
-  const auto raise = [](double& most, double s) {
-    if (!(s <= most)) most = s;
-  };
-  std::vector<std::vector<double>> largest(worker_count(),
-                                           std::vector<double>(static_cast<std::size_t>(c.shape.n)));
-  for_each_row(c, [&](std::size_t worker, const RowReference& reference, const Chunk::At& at, std::int64_t) {
-    for (const double s : reference.all_s()) raise(largest[worker][static_cast<std::size_t>(at.n)], s);
+/// The largest magnitude of each plane, [outer][channel]; not a number where one is, or where one overflows
+/// as a multiplicand.
+std::vector<double> plane_maxima(const Comparison& c, Tensor tensor, const float* values) {
+  const TensorDims dims = tensor_dims(c.shape, tensor);
+  const Strides from = strides(c.layout, dims.channels, dims.rows, dims.columns);
+  std::vector<double> maxima(static_cast<std::size_t>(dims.outer * dims.channels));
+  cpu::parallel_for(dims.outer * dims.channels, [&](int, std::int64_t plane) {
+    double& most = maxima[static_cast<std::size_t>(plane)];
+    for (std::int64_t i = 0; i < dims.rows * dims.columns; ++i)
+      raise(most,
+            std::fabs(static_cast<double>(values[dims.offset(from, plane * dims.rows * dims.columns + i)])));
+    if (c.rule.overflows(most)) most = NAN;
   });
-  for (const auto& of_worker : largest)
-    for (std::size_t n = 0; n < of_worker.size(); ++n) raise(largest[0][n], of_worker[n]);
-  return largest[0];
+  return maxima;
+}
+
+/// By image, what takes the place of S for a transform.
+std::vector<double> image_norms(const Comparison& c) {
+  const std::vector<double> x = plane_maxima(c, Tensor::x, c.x),
+                            filter = plane_maxima(c, Tensor::filter, c.filter);
+  std::vector<double> norms(static_cast<std::size_t>(c.shape.n));
+  const auto channels = static_cast<std::size_t>(c.shape.c);
+  for (std::size_t n = 0; n < norms.size(); ++n)
+    for (std::size_t k = 0; k < static_cast<std::size_t>(c.shape.k); ++k)
+      raise(norms[n], std::inner_product(x.begin() + static_cast<std::ptrdiff_t>(n * channels),
+                                         x.begin() + static_cast<std::ptrdiff_t>((n + 1) * channels),
+                                         filter.begin() + static_cast<std::ptrdiff_t>(k * channels),
+                                         std::fabs(static_cast<double>(c.bias[k]))));
+  return norms;
 }
 
 /// Calls visit(worker, point, q, at) for every output, with the s that its judgement takes.
 template <class Visit>
 void for_each_output(const Comparison& c, std::span<ReferencePoint> samples, Visit visit) {
   const Strides ys = y_strides(c.layout, c.shape);
-  // A transform errs by norm: its s is the largest of the image, found in a pass of its own.
-  const std::vector<double> largest_s =
-      c.algorithm == Algorithm::transform ? largest_sums(c) : std::vector<double>();
+  const std::vector<double> norms =
+      c.algorithm == Algorithm::transform ? image_norms(c) : std::vector<double>();
   for_each_row(c, [&](std::size_t worker, const RowReference& reference, Chunk::At at, std::int64_t row) {
     // Samples ascend: those of this row are one contiguous piece, which no other worker touches.
     auto sample =
@@ -200,7 +220,7 @@ void for_each_output(const Comparison& c, std::span<ReferencePoint> samples, Vis
       ReferencePoint point{row * c.shape.q() + at.q, c.y[ys.offset(at.n, at.k, at.p, at.q)],
                            reference.z(column), reference.s(column)};
       for (; sample != samples.end() && sample->index == point.index; ++sample) *sample = point;
-      if (!largest_s.empty()) point.s = largest_s[static_cast<std::size_t>(at.n)];
+      if (!norms.empty()) point.s = norms[static_cast<std::size_t>(at.n)];
       visit(worker, point, reference.q(column), at);
     }
   });

@@ -6,6 +6,7 @@ namespace convmish::gpu {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr std::int64_t kMaxGrid = (std::int64_t{1} << 31) - 1;
 
 unsigned blocks_for(std::int64_t items, std::int64_t most = 1 << 20) {
   const std::int64_t blocks = (items + kThreads - 1) / kThreads;
@@ -137,18 +138,39 @@ __global__ void __launch_bounds__(kThreads)
 
 // --- comparison ---------------------------------------------------------------------------------------
 
-// Blocks of a column (blockIdx.y) take the images in turn, so that most of the maximum is found in registers.
+// Doubles >= 0 order as their bit patterns do; a NaN's pattern is the largest, so it is kept.
+__device__ unsigned long long order_of(double magnitude) {
+  return static_cast<unsigned long long>(__double_as_longlong(fabs(magnitude)));
+}
+__device__ void raise(double* most, double magnitude) {
+  atomicMax(reinterpret_cast<unsigned long long*>(most), order_of(magnitude));
+}
+
+// A warp a plane.
 __global__ void __launch_bounds__(kThreads)
-    raise_largest_s_kernel(const double* s, Chunk chunk, double* largest) {
-  const std::int64_t images = chunk.n1 - chunk.n0, outputs = chunk.outputs() / images;
-  for (std::int64_t n = blockIdx.y; n < images; n += gridDim.y) {
-    // Doubles >= 0 order as their bit patterns do; a NaN's pattern is the largest, so it is kept.
-    unsigned long long mine = 0;
-    for (std::int64_t i = first_item(); i < outputs; i += item_step())
-      mine = max(mine, static_cast<unsigned long long>(__double_as_longlong(fabs(s[n * outputs + i]))));
-    for (int lane = 16; lane > 0; lane /= 2) mine = max(mine, __shfl_down_sync(0xffffffffu, mine, lane));
-    if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<unsigned long long*>(&largest[chunk.n0 + n]), mine);
-  }
+    plane_maxima_kernel(const float* values, TensorDims dims, Strides from, AcceptanceRule rule,
+                        double* maxima) {
+  const std::int64_t plane = first_item() / 32, elements = dims.rows * dims.columns;
+  if (plane >= dims.outer * dims.channels) return;
+  unsigned long long most = 0;
+  for (std::int64_t i = threadIdx.x % 32; i < elements; i += 32)
+    most = max(most, order_of(double{values[dims.offset(from, plane * elements + i)]}));
+  for (int lane = 16; lane > 0; lane /= 2) most = max(most, __shfl_down_sync(0xffffffffu, most, lane));
+  if (threadIdx.x % 32 > 0) return;
+  const double value = __longlong_as_double(static_cast<long long>(most));
+  maxima[plane] = rule.overflows(value) ? NAN : value;
+}
+
+// A warp an image and an output channel.
+__global__ void __launch_bounds__(kThreads)
+    image_norms_kernel(Shape shape, const double* x, const double* filter, const float* bias, double* norms) {
+  const std::int64_t warp = first_item() / 32, n = warp / shape.k, k = warp % shape.k;
+  if (n >= shape.n) return;
+  double norm = 0;
+  for (std::int64_t c = threadIdx.x % 32; c < shape.c; c += 32)
+    norm += x[n * shape.c + c] * filter[k * shape.c + c];
+  for (int lane = 16; lane > 0; lane /= 2) norm += __shfl_down_sync(0xffffffffu, norm, lane);
+  if (threadIdx.x % 32 == 0) raise(&norms[n], norm + fabs(double{bias[k]}));
 }
 
 __device__ ReferencePoint point_at(const Shape& shape, const Strides& ys, const float* y, const Chunk& chunk,
@@ -160,7 +182,7 @@ __device__ ReferencePoint point_at(const Shape& shape, const Strides& ys, const 
 
 __global__ void __launch_bounds__(kThreads)
     compare_kernel(Shape shape, Strides ys, const float* y, Chunk chunk, ReferenceOut reference,
-                   const double* largest_s, AcceptanceRule rule, CompareOut out) {
+                   const double* image_norms, AcceptanceRule rule, CompareOut out) {
   __shared__ unsigned ratios[kRatioBins];
   __shared__ ErrorAccumulator warps[kThreads / 32];
   for (int i = threadIdx.x; i < kRatioBins; i += kThreads) ratios[i] = 0;
@@ -170,7 +192,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t i = first_item(); i < chunk.outputs(); i += item_step()) {
     const Chunk::At at = chunk.at(i);
     ReferencePoint point = point_at(shape, ys, y, chunk, reference, at);
-    if (largest_s) point.s = largest_s[at.n];
+    if (image_norms) point.s = image_norms[at.n];
     atomicAdd(&ratios[ratio_bin(mine.add(point, reference.q ? reference.q[i] : 0.0, rule))], 1u);
   }
 
@@ -193,14 +215,14 @@ __global__ void __launch_bounds__(kThreads)
 // Most often a warp's outputs share n, k and p: one lane then adds for all.
 __global__ void __launch_bounds__(kThreads)
     count_wrong_kernel(Shape shape, Strides ys, const float* y, Chunk chunk, ReferenceOut reference,
-                       const double* largest_s, AcceptanceRule rule, WrongCounters counters) {
+                       const double* image_norms, AcceptanceRule rule, WrongCounters counters) {
   constexpr unsigned kAllLanes = 0xffffffffu;
   const std::int64_t outputs = chunk.outputs(), lane = threadIdx.x % 32;
   for (std::int64_t first = first_item() - lane; first < outputs; first += item_step()) {
     const bool inside = first + lane < outputs;
     const Chunk::At at = chunk.at(inside ? first + lane : first);
     ReferencePoint point = point_at(shape, ys, y, chunk, reference, at);
-    if (largest_s) point.s = largest_s[at.n];
+    if (image_norms) point.s = image_norms[at.n];
     const bool wrong = inside && !judge(double{point.y}, point.z, point.s, rule).right;
     const bool poisoned = wrong && __float_as_uint(point.y) == counters.poison;
     const unsigned wrong_lanes = __ballot_sync(kAllLanes, wrong);
@@ -287,27 +309,35 @@ void reference(const ReferenceIn& in, const Chunk& chunk, const ReferenceOut& ou
   check_launch("reference_kernel");
 }
 
-void raise_largest_s(const double* s, const Chunk& chunk, double* largest, cudaStream_t stream) {
-  const std::int64_t images = chunk.n1 - chunk.n0;
-  const dim3 grid(blocks_for(chunk.outputs() / images, 256),
-                  static_cast<unsigned>(images < 1024 ? images : 1024));
-  raise_largest_s_kernel<<<grid, kThreads, 0, stream>>>(s, chunk, largest);
-  check_launch("raise_largest_s_kernel");
+void image_norms(const ReferenceIn& in, const ImageNorms& out, cudaStream_t stream) {
+  const auto maxima = [&](const float* values, Tensor tensor, double* to) {
+    const TensorDims dims = tensor_dims(in.shape, tensor);
+    plane_maxima_kernel<<<blocks_for(32 * dims.outer * dims.channels, kMaxGrid), kThreads, 0, stream>>>(
+        values, dims, strides(in.layout, dims.channels, dims.rows, dims.columns), in.rule, to);
+    check_launch("plane_maxima_kernel");
+  };
+  maxima(in.x, Tensor::x, out.x_maxima);
+  maxima(in.filter, Tensor::filter, out.filter_maxima);
+  check_cuda(cudaMemsetAsync(out.norms, 0, static_cast<std::size_t>(in.shape.n) * sizeof(double), stream),
+             "cudaMemsetAsync");
+  image_norms_kernel<<<blocks_for(32 * in.shape.n * in.shape.k, kMaxGrid), kThreads, 0, stream>>>(
+      in.shape, out.x_maxima, out.filter_maxima, in.bias, out.norms);
+  check_launch("image_norms_kernel");
 }
 
 void compare(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
-             const ReferenceOut& reference, const double* largest_s, const AcceptanceRule& rule,
+             const ReferenceOut& reference, const double* image_norms, const AcceptanceRule& rule,
              const CompareOut& out, cudaStream_t stream) {
   compare_kernel<<<kCompareBlocks, kThreads, 0, stream>>>(shape, y_strides(layout, shape), y, chunk,
-                                                          reference, largest_s, rule, out);
+                                                          reference, image_norms, rule, out);
   check_launch("compare_kernel");
 }
 
 void count_wrong(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
-                 const ReferenceOut& reference, const double* largest_s, const AcceptanceRule& rule,
+                 const ReferenceOut& reference, const double* image_norms, const AcceptanceRule& rule,
                  const WrongCounters& counters, cudaStream_t stream) {
   count_wrong_kernel<<<blocks_for(chunk.outputs(), 4096), kThreads, 0, stream>>>(
-      shape, y_strides(layout, shape), y, chunk, reference, largest_s, rule, counters);
+      shape, y_strides(layout, shape), y, chunk, reference, image_norms, rule, counters);
   check_launch("count_wrong_kernel");
 }
 

@@ -53,15 +53,22 @@ void fill_words(std::uint32_t* destination, std::size_t words, std::uint32_t wor
 void add_checksum(const std::uint32_t* data, std::size_t words, unsigned long long* sum, cudaStream_t stream);
 
 void reference(const ReferenceIn& in, const Chunk& chunk, const ReferenceOut& out, cudaStream_t stream);
-/// Raises largest[n] to the largest s of the chunk's outputs of image n. s >= 0, or NaN, which is kept.
-void raise_largest_s(const double* s, const Chunk& chunk, double* largest, cudaStream_t stream);
-/// `largest_s`, unless null, replaces s by largest_s[n].
+
+/// What takes the place of s for a transform, by image, and what it is made of.
+struct ImageNorms {
+  double* norms = nullptr;          // [n]
+  double* x_maxima = nullptr;       // [n][c]
+  double* filter_maxima = nullptr;  // [k][c]
+};
+void image_norms(const ReferenceIn& in, const ImageNorms& out, cudaStream_t stream);
+
+/// `image_norms`, unless null, replaces s by image_norms[n].
 void compare(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
-             const ReferenceOut& reference, const double* largest_s, const AcceptanceRule& rule,
+             const ReferenceOut& reference, const double* image_norms, const AcceptanceRule& rule,
              const CompareOut& out, cudaStream_t stream);
 /// Adds to the counters what the same comparison finds wrong.
 void count_wrong(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
-                 const ReferenceOut& reference, const double* largest_s, const AcceptanceRule& rule,
+                 const ReferenceOut& reference, const double* image_norms, const AcceptanceRule& rule,
                  const WrongCounters& counters, cudaStream_t stream);
 /// Fills in y, z and s of those `samples` that lie in the chunk.
 void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,

@@ -236,8 +236,8 @@ class CudaDevice final : public Device {
   std::optional<Allocation> scratch_, flush_;
 };
 
-/// Calls visit(chunk, reference, largest_s) for every chunk of y once its reference is enqueued; largest_s is
-/// null unless the plan is a transform, which errs by norm.
+/// Calls visit(chunk, reference, image_norms) for every chunk of y once its reference is enqueued;
+/// image_norms is null unless the plan is a transform, which errs by norm.
 template <class Visit>
 void CudaDevice::for_each_reference(const Comparison& c, Visit visit) {
   const Shape& shape = c.shape;
@@ -249,22 +249,21 @@ void CudaDevice::for_each_reference(const Comparison& c, Visit visit) {
                                     c.fingerprint ? scratch + 2 * kChunkOutputs : nullptr};
   const gpu::ReferenceIn in{shape, c.layout, c.x, c.filter, c.bias, c.rule, c.multiplicands};
 
-  const std::size_t largest_bytes = static_cast<std::size_t>(shape.n) * sizeof(double);
-  const Allocation largest(largest_bytes);
-  double* largest_s = nullptr;
+  gpu::ImageNorms norms;
+  std::optional<Allocation> norms_memory;
   if (c.algorithm == Algorithm::transform) {
-    largest_s = static_cast<double*>(largest.data());
-    CONVMISH_CHECK_CUDA(cudaMemsetAsync(largest_s, 0, largest_bytes, stream_));
-    for_each_chunk(shape, kChunkOutputs, [&](const Chunk& chunk) {
-      gpu::reference(in, chunk, reference, stream_);
-      gpu::raise_largest_s(reference.s, chunk, largest_s, stream_);
-    });
+    const std::int64_t x_planes = shape.n * shape.c, filter_planes = shape.k * shape.c;
+    norms_memory.emplace(static_cast<std::size_t>(shape.n + x_planes + filter_planes) * sizeof(double));
+    norms.norms = static_cast<double*>(norms_memory->data());
+    norms.x_maxima = norms.norms + shape.n;
+    norms.filter_maxima = norms.x_maxima + x_planes;
+    gpu::image_norms(in, norms, stream_);
   }
   for_each_chunk(shape, kChunkOutputs, [&](const Chunk& chunk) {
     gpu::reference(in, chunk, reference, stream_);
-    visit(chunk, reference, largest_s);
+    visit(chunk, reference, norms.norms);
   });
-  synchronize();  // `largest` goes
+  synchronize();  // `norms_memory` goes
 }
 
 ErrorSummary CudaDevice::compare(const Comparison& c, std::span<ReferencePoint> samples) {
@@ -276,9 +275,10 @@ ErrorSummary CudaDevice::compare(const Comparison& c, std::span<ReferencePoint> 
   upload(device_samples.data(), samples.data(), samples.size_bytes());
   CONVMISH_CHECK_CUDA(cudaMemsetAsync(ratios.data(), 0, sizeof(RatioHistogram), stream_));
 
-  for_each_reference(c, [&](const Chunk& chunk, const gpu::ReferenceOut& reference, const double* largest_s) {
+  for_each_reference(c, [&](const Chunk& chunk, const gpu::ReferenceOut& reference,
+                            const double* image_norms) {
     gpu::compare(
-        c.shape, c.layout, c.y, chunk, reference, largest_s, c.rule,
+        c.shape, c.layout, c.y, chunk, reference, image_norms, c.rule,
         {static_cast<ErrorAccumulator*>(partials.data()), static_cast<unsigned long long*>(ratios.data())},
         stream_);
     gpu::gather(c.shape, c.layout, c.y, chunk, reference, static_cast<ReferencePoint*>(device_samples.data()),
@@ -307,9 +307,10 @@ WrongCounts CudaDevice::count_wrong(const Comparison& c, std::uint32_t poison) {
   counters.p = counters.k + counts.k.size();
   counters.q = counters.p + counts.p.size();
 
-  for_each_reference(c, [&](const Chunk& chunk, const gpu::ReferenceOut& reference, const double* largest_s) {
-    gpu::count_wrong(c.shape, c.layout, c.y, chunk, reference, largest_s, c.rule, counters, stream_);
-  });
+  for_each_reference(
+      c, [&](const Chunk& chunk, const gpu::ReferenceOut& reference, const double* image_norms) {
+        gpu::count_wrong(c.shape, c.layout, c.y, chunk, reference, image_norms, c.rule, counters, stream_);
+      });
 
   // Counts are below 2^63: the words are those of an int64 too.
   download(&counts.poisoned, poisoned, sizeof counts.poisoned);

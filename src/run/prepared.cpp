@@ -71,8 +71,12 @@ void PreparedVariant::launch(const float* x) {
 
 std::optional<std::string> PreparedVariant::damage() {
   for (const auto& buffer : memory_)
-    if (auto damage = stray_write(*buffer, "memory of its plan")) return damage;
+    if (auto damage = stray_write(*buffer, "memory of the plan of " + variant_.name)) return damage;
   return std::nullopt;
+}
+
+void PreparedVariant::restore() {
+  for (const auto& buffer : memory_) buffer->lay_guards();
 }
 
 void* PreparedVariant::allocate(std::size_t bytes) {
@@ -80,11 +84,15 @@ void* PreparedVariant::allocate(std::size_t bytes) {
   return memory_.back()->data();
 }
 
-std::optional<std::string> damage_of(std::span<Inputs* const> inputs, SharedOutput& output,
-                                     PreparedVariant& prepared) {
+std::optional<std::string> damage_of(std::span<Inputs* const> inputs, SharedOutput& output) {
   for (Inputs* const set : inputs)
     if (auto damage = set->damage()) return damage;
-  if (auto damage = output.damage()) return damage;
+  return output.damage();
+}
+
+std::optional<std::string> damage_of(std::span<Inputs* const> inputs, SharedOutput& output,
+                                     PreparedVariant& prepared) {
+  if (auto damage = damage_of(inputs, output)) return damage;
   return prepared.damage();
 }
 

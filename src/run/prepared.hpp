@@ -55,7 +55,10 @@ class PreparedVariant final : public PlanMemory {
   std::int64_t plan_bytes() const;
 
   void launch(const float* x);
+  /// What was written beside the plan's memory, by whomever.
   std::optional<std::string> damage();
+  /// Lays the guard zones of the plan's memory anew. What is in it is the variant's own.
+  void restore();
 
   void* allocate(std::size_t bytes) override;  // PlanMemory
 
@@ -68,7 +71,9 @@ class PreparedVariant final : public PlanMemory {
   double prepare_ms_ = 0;
 };
 
-/// What a variant has done to its inputs or output, or beside them; nothing if all is as it was.
+/// What has been done to inputs or output, or beside them; nothing if all is as it was.
+std::optional<std::string> damage_of(std::span<Inputs* const> inputs, SharedOutput& output);
+/// The same, or beside the memory of the plan.
 std::optional<std::string> damage_of(std::span<Inputs* const> inputs, SharedOutput& output,
                                      PreparedVariant& prepared);
 

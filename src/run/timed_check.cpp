@@ -45,8 +45,11 @@ FillResult TimedCheck::admit(PreparedVariant& variant, SharedOutput& output) {
     device_.synchronize();
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - start;
     entry.launch_ms = taken.count();
-    if (const auto found = damage_of(inputs_, *entry.output, *entry.variant)) {
+    auto found = damage(output);
+    if (!found) found = variant.damage();
+    if (found) {
       restore(output);
+      variant.restore();
       check.verdict = Verdict::failed;
       check.reason = reason::wrote_outside;
       check.detail = *found;
@@ -86,7 +89,7 @@ std::optional<std::string> TimedCheck::look(Entry& entry, std::size_t input_set)
 }
 
 std::optional<std::string> TimedCheck::own_damage(Entry& entry, std::size_t input_set) {
-  const auto found = damage_of(inputs_, *entry.output, *entry.variant);
+  const auto found = damage(*entry.output);
   if (!found) return std::nullopt;
   const std::string told = fmt::format("timed launch {}: {}", entry.launches, *found);
   // After the first, every launch is looked at: this one did it.
@@ -94,7 +97,7 @@ std::optional<std::string> TimedCheck::own_damage(Entry& entry, std::size_t inpu
   restore();
   if (!own) {  // or does it again, alone
     entry.variant->launch(inputs_[input_set]->x(entry.variant->variant().layout));
-    own = damage_of(inputs_, *entry.output, *entry.variant).has_value();
+    own = damage(*entry.output).has_value();
     if (own) restore();
   }
   entry.damages = own;
@@ -133,7 +136,7 @@ std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
   const float* const x = changed.x(entry.variant->variant().layout);
   entry.output->poison(kPlausible);  // what the variant before has left is right
   device_.time_ms([&] { entry.variant->launch(x); }, Cache::hot);
-  if (const auto found = damage_of(inputs_, *entry.output, *entry.variant)) {
+  if (const auto found = damage(*entry.output)) {
     restore();
     return "after the timed launches: " + *found;
   }
@@ -155,6 +158,13 @@ std::optional<std::string> TimedCheck::verdict(std::size_t variant) {
   return "after the timed launches, with x changed in place: " + check.detail;
 }
 
+std::optional<std::string> TimedCheck::damage(SharedOutput& output) {
+  if (auto found = damage_of(inputs_, output)) return found;
+  for (const Entry& entry : entries_)
+    if (auto found = entry.variant->damage()) return found;
+  return std::nullopt;
+}
+
 void TimedCheck::restore() {
   if (!entries_.empty()) restore(*entries_.front().output);  // all share one
 }
@@ -162,6 +172,7 @@ void TimedCheck::restore() {
 void TimedCheck::restore(SharedOutput& output) {
   for (Inputs* const inputs : inputs_) inputs->restore();
   output.restore();
+  for (const Entry& entry : entries_) entry.variant->restore();
 }
 
 }  // namespace convmish

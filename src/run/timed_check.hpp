@@ -60,6 +60,8 @@ class TimedCheck {
 
   std::optional<std::string> look(Entry& entry, std::size_t input_set);
   std::optional<std::string> watch(Entry& entry, std::size_t input_set);
+  /// By whichever variant, to anything that is not to be written to.
+  std::optional<std::string> damage(SharedOutput& output);
   void restore(SharedOutput& output);
   std::optional<std::string> own_damage(Entry& entry, std::size_t input_set);
 

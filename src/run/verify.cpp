@@ -104,17 +104,17 @@ std::int64_t check_batch(const Shape& shape, bool first) {
 
 Comparison comparison_of(const Computation& computation, Inputs& inputs, Inputs& weights, const float* y) {
   const FillSpec& spec = inputs.spec();
-  const bool exact_sums = spec.fill == Fill::exact && computation.algorithm == Algorithm::direct;
-  return {.shape = spec.shape,
-          .x = inputs.x(computation.layout),
-          .filter = weights.filter(computation.layout),
-          .bias = weights.bias(),
-          .y = y,
-          .layout = computation.layout,
-          .rule = acceptance_rule(computation.math, spec.shape, exact_sums),
-          .algorithm = computation.algorithm,
-          .fingerprint = spec.fill == Fill::normal,
-          .activation_only = spec.fill == Fill::delta};
+  return {
+      .shape = spec.shape,
+      .x = inputs.x(computation.layout),
+      .filter = weights.filter(computation.layout),
+      .bias = weights.bias(),
+      .y = y,
+      .layout = computation.layout,
+      .rule = acceptance_rule(computation.math, spec.shape, spec.fill == Fill::exact, computation.algorithm),
+      .algorithm = computation.algorithm,
+      .fingerprint = spec.fill == Fill::normal,
+      .activation_only = spec.fill == Fill::delta};
 }
 
 Comparison comparison_of(const PreparedVariant& prepared, Inputs& inputs, Inputs& weights,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <thread>
@@ -119,25 +120,47 @@ TEST(Runner, DoesNotBlameTheNextVariantForDamage) {
   EXPECT_EQ(results[1].verdict, Verdict::passed) << results[1].detail;
 }
 
-TEST(Runner, BlamesDamageInTimedLaunchesOnItsCulpritAlone) {
-#if defined(__SANITIZE_ADDRESS__)
-  GTEST_SKIP() << "AddressSanitizer stops at the write itself";
-#endif
-  constexpr int kLookedAt =
-      8;  // timed launches: in the ones behind, it is often another's look that finds it
+/// Beside what the vandal damages in its timed launches, behind those that are all looked at: it is then
+/// often another's look that finds it.
+void expect_blame_on_vandal_alone(const std::function<void(const LaunchArgs&)>& damage, Variant first,
+                                  const std::string& words) {
+  constexpr int kLookedAt = 8;
   const Variant vandal = host_variant(
-      "vandal", [count = std::make_shared<int>(0)](const Problem& problem, const LaunchArgs& args) {
+      "vandal", [damage, count = std::make_shared<int>(0)](const Problem& problem, const LaunchArgs& args) {
         convolve_on_host(problem, args);
-        if (++*count > kLaunchesBeforeTiming + kLookedAt) args.y[-1] = 0;
+        if (++*count > kLaunchesBeforeTiming + kLookedAt) damage(args);
       });
-  const Variant first = host_variant("first"), last = host_variant("last");
+  const Variant last = host_variant("last");
   RunnerOptions options = quick();
   options.run.timing.samples = 40;
   const auto results = run({&first, &vandal, &last}, options);
   EXPECT_EQ(results[0].verdict, Verdict::passed) << results[0].detail;
   EXPECT_EQ(results[1].reason, "wrong_when_timed");
-  EXPECT_NE(results[1].detail.find("wrote before y"), std::string::npos) << results[1].detail;
+  EXPECT_NE(results[1].detail.find(words), std::string::npos) << results[1].detail;
   EXPECT_EQ(results[2].verdict, Verdict::passed) << results[2].detail;
+}
+
+TEST(Runner, BlamesDamageInTimedLaunchesOnItsCulpritAlone) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer stops at the write itself";
+#endif
+  expect_blame_on_vandal_alone([](const LaunchArgs& args) { args.y[-1] = 0; }, host_variant("first"),
+                               "wrote before y");
+}
+
+TEST(Runner, BlamesDamageBesideAnothersPlanMemoryOnItsCulpritAlone) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer stops at the write itself";
+#endif
+  const auto end = std::make_shared<float*>(nullptr);
+  Variant first = host_variant("first");
+  first.prepare = [end, prepare = first.prepare](const Problem& problem) {
+    constexpr std::size_t kFloats = 16;
+    *end = static_cast<float*>(problem.memory->allocate(kFloats * sizeof(float))) + kFloats;
+    return prepare(problem);
+  };
+  expect_blame_on_vandal_alone([end](const LaunchArgs&) { **end = 0; }, first,
+                               "wrote past memory of the plan of first");
 }
 
 TEST(Runner, DoesNotSkipWhatHasFailed) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <future>
 #include <limits>
 #include <set>
@@ -240,12 +241,15 @@ class PlanSearch {
     }
   }
 
-  /// Median of a few runs, or the first run of a plan that cannot win.
+  /// Median of a few runs, or the first run of a plan that cannot win. The device rests after each for as
+  /// long as it took, as it does when the winner is timed: at the power limit the order of the plans is
+  /// another.
   template <class Launch>
   double time_runs(const Launch& launch) {
     std::array<double, kTimedRuns> times{};
     for (double& time : times) {
       time = stopwatch_.time_ms(launch);
+      std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(time));
       if (time > kHopeless * best_ms_) return time;
     }
     const auto median = times.begin() + kTimedRuns / 2;
