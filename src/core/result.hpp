@@ -72,6 +72,9 @@ struct FillResult {
   std::string detail;  // one line for people
   /// Whether a second run, from another poison, gave the same bits; nothing where there was none.
   std::optional<bool> repeatable;
+  /// Outputs that the variant's fast way could not serve and that it computed anew, by its own account;
+  /// nothing where it recomputes none, ever.
+  std::optional<std::int64_t> recomputed_outputs;
   ErrorSummary error;
   std::optional<Forensics> forensics;  // where outputs are wrong
 };

@@ -97,6 +97,9 @@ struct Plan {
   std::optional<LaunchGeometry> geometry{};
   std::string note{};                       // what was chosen: a library's algorithm, a tile
   Algorithm algorithm = Algorithm::direct;  // of this plan: a library may choose per shape
+  /// Memory of the plan to which every launch adds how many outputs it computed anew, each once, because its
+  /// fast way could not serve them. Null where nothing is ever recomputed.
+  std::uint64_t* recomputed_outputs = nullptr;
 };
 
 struct Variant {

@@ -172,6 +172,7 @@ void describe(Field& field, Is<FillResult> auto& check) {
   field("detail", check.detail);
   const bool ran = check.verdict != Verdict::skipped;
   field("repeatable", check.repeatable);
+  field.added("recomputed_outputs", check.recomputed_outputs);
   field.measured("error", check.error, ran);
   field.added("forensics", check.forensics);
 }

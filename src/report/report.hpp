@@ -18,7 +18,7 @@ inline constexpr std::string_view kToolName = "convmish-bench";
 /// `major`, and reports of different majors are not comparable.
 struct SchemaVersion {
   int major = 1;
-  int minor = 3;
+  int minor = 4;
 
   bool operator==(const SchemaVersion&) const = default;
 };

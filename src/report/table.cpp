@@ -235,6 +235,23 @@ std::string timing_lines(std::span<const CaseResult> cases, int width) {
   return out;
 }
 
+/// What was not computed in the way that the time is of.
+std::string recomputed_lines(std::span<const CaseResult> cases, int width) {
+  std::string out;
+  for (const CaseResult& result : cases) {
+    std::string fills;
+    for (const FillResult& check : result.checks)
+      if (check.fill && check.recomputed_outputs.value_or(0) > 0)
+        fills += fmt::format("{}{} of {} on {}", fills.empty() ? "" : ", ", *check.recomputed_outputs,
+                             check.error.compared, to_string(*check.fill));
+    if (!fills.empty())
+      out += folded(
+          fmt::format("{}: recomputed outputs that its fast way cannot serve: {}", name_of(result), fills),
+          width, 2);
+  }
+  return out;
+}
+
 /// What was asked for beside the strict verdict: a case and a rule a line.
 std::string tolerance_lines(std::span<const CaseResult> cases, int width) {
   std::string out;
@@ -305,8 +322,9 @@ std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& dev
     if (const std::string notes = footnotes(rows, left_out, style.width); !notes.empty()) out += "\n" + notes;
   }
   if (const std::string lines = not_passed_lines(cases, style); !lines.empty()) out += "\n" + lines;
-  for (const std::string& lines : {timing_lines(cases, style.width), tolerance_lines(cases, style.width),
-                                   activation_lines(cases, style.width), skipped_lines(cases, style.width)})
+  for (const std::string& lines : {timing_lines(cases, style.width), recomputed_lines(cases, style.width),
+                                   tolerance_lines(cases, style.width), activation_lines(cases, style.width),
+                                   skipped_lines(cases, style.width)})
     if (!lines.empty()) out += "\n" + lines;
   return out;
 }

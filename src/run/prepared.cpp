@@ -69,6 +69,15 @@ void PreparedVariant::launch(const float* x) {
                 .stream = device_.stream()});
 }
 
+std::optional<std::int64_t> PreparedVariant::take_recomputed_outputs() {
+  if (!plan_.recomputed_outputs) return std::nullopt;
+  std::uint64_t count = 0;
+  device_.synchronize();
+  device_.download(&count, plan_.recomputed_outputs, sizeof count);
+  device_.fill_words(plan_.recomputed_outputs, sizeof count, 0);
+  return static_cast<std::int64_t>(count);
+}
+
 std::optional<std::string> PreparedVariant::damage() {
   for (const auto& buffer : memory_)
     if (auto damage = stray_write(*buffer, "memory of the plan of " + variant_.name)) return damage;

@@ -55,6 +55,8 @@ class PreparedVariant final : public PlanMemory {
   std::int64_t plan_bytes() const;
 
   void launch(const float* x);
+  /// See Plan::recomputed_outputs: of the launches since the last call, for which it waits.
+  std::optional<std::int64_t> take_recomputed_outputs();
   /// What was written beside the plan's memory, by whomever.
   std::optional<std::string> damage();
   /// Lays the guard zones of the plan's memory anew. What is in it is the variant's own.

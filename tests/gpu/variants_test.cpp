@@ -36,6 +36,22 @@ TEST_F(VariantsTest, PassEveryEdgeShapeOnEveryDefaultFill) {
           << result.detail;
 }
 
+// Each by its row ring or its own kernel, and by the kernel for other shapes.
+TEST_F(VariantsTest, TellWhatTheFastWayCouldNotServe) {
+  for (const char* text : {"n2c64h20w256k128", "n2c96h20w30k72"}) {
+    const Shape shape = parse_shape(text);
+    for (const CaseResult& result :
+         check(shape, {Fill::kernelbench, Fill::special}, {"hopper_fp16*", "mma_fp16*"})) {
+      if (result.verdict == Verdict::skipped) continue;
+      ASSERT_EQ(result.checks.size(), 2u) << result.variant << " " << text << ": " << result.detail;
+      EXPECT_EQ(result.checks[0].recomputed_outputs, 0) << result.variant << " " << text;
+      EXPECT_GT(result.checks[1].recomputed_outputs, 0) << result.variant << " " << text;
+      EXPECT_LE(result.checks[1].recomputed_outputs, result.checks[1].error.compared)
+          << result.variant << " " << text;
+    }
+  }
+}
+
 // Not right, which is what they show: the tanh of --use_fast_math is approximate, the graph's tails are
 // wrong.
 bool is_right(const std::string& ablation) {

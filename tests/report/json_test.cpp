@@ -119,8 +119,9 @@ TEST(JsonCase, KeepsEveryMember) {
   ASSERT_EQ(b.checks.size(), a.checks.size());
   for (std::size_t i = 0; i < a.checks.size(); ++i) {
     const FillResult &c = a.checks[i], &d = b.checks[i];
-    EXPECT_EQ(std::tie(d.fill, d.seed, d.batch, d.verdict, d.reason, d.detail, d.repeatable),
-              std::tie(c.fill, c.seed, c.batch, c.verdict, c.reason, c.detail, c.repeatable));
+    EXPECT_EQ(
+        std::tie(d.fill, d.seed, d.batch, d.verdict, d.reason, d.detail, d.repeatable, d.recomputed_outputs),
+        std::tie(c.fill, c.seed, c.batch, c.verdict, c.reason, c.detail, c.repeatable, c.recomputed_outputs));
     const ErrorSummary &e = c.error, &f = d.error;
     EXPECT_EQ(
         std::tie(f.compared, f.wrong, f.nan_outputs, f.worst_ratio, f.p999_ratio, f.max_abs, f.max_rel),
@@ -170,6 +171,7 @@ TEST(JsonCase, ReadsAnEarlierMinorVersion) {
   for (const char* key : {"clocks", "noisy", "noise", "remeasured", "remarks"}) document.erase(key);
   for (json& check : document["checks"]) {
     check.erase("forensics");
+    check.erase("recomputed_outputs");
     check["error"].erase("activation_ulp");
     check["error"].erase("activation_ulp_z");
     check["error"].erase("first_nonfinite_z");
@@ -177,6 +179,7 @@ TEST(JsonCase, ReadsAnEarlierMinorVersion) {
   const CaseResult result = case_from_json(document.dump(), "worker");
   EXPECT_TRUE(result.tolerances.empty());
   EXPECT_FALSE(result.checks.back().forensics);
+  EXPECT_FALSE(result.checks.back().recomputed_outputs);
   EXPECT_FALSE(result.time_ms->cache);
   EXPECT_FALSE(result.time_ms->duty_cycle);
 }
@@ -229,6 +232,14 @@ TEST(JsonCase, WhatWasNotMeasuredIsNull) {
   EXPECT_TRUE(passed["reason"].is_null());
   EXPECT_TRUE(passed["checks"][0]["error"]["fingerprint"].is_null());  // of `kernelbench`: not taken
   EXPECT_EQ(passed["workspace_bytes"], 0);                             // measured, and none
+}
+
+TEST(JsonCase, RecomputedOutputsAreToldWhereTheVariantTellsThem) {
+  const auto cases = testing::gpu_report().cases;
+  const json told = json_of(*std::ranges::find(cases, "hopper_fp16x1", &CaseResult::variant));
+  EXPECT_EQ(told["checks"][0]["recomputed_outputs"], 0);
+  EXPECT_EQ(told["checks"][1]["recomputed_outputs"], 768);
+  EXPECT_TRUE(json_of(cases.front())["checks"][0].at("recomputed_outputs").is_null());
 }
 
 TEST(JsonCase, SkippedCheckHasNoError) {

@@ -204,6 +204,8 @@ Report gpu_report() {
   vendor.layout = Layout::nhwc;
   vendor.note = "engine 4, tile 128x128";
   CaseResult& noisy = add("hopper_fp16x1", MathClass::tf32, 1.2);
+  noisy.checks[0].recomputed_outputs = 0;
+  noisy.checks[1].recomputed_outputs = 768;
   noisy.time_ms->converged = false;
   noisy.time_ms->ci95 = {{1.1, 1.3}};
   noisy.clocks = ClockTrace{.before_sample = {0, 2, 6},

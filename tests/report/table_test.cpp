@@ -171,6 +171,12 @@ TEST(ShapeTable, NoiseAndRemarksAreTold) {
   EXPECT_THAT(table_of(testing::cpu_report()), Not(HasSubstr("noisy")));
 }
 
+TEST(ShapeTable, RecomputedOutputsAreTold) {
+  EXPECT_THAT(table_of(testing::gpu_report()),
+              HasSubstr("\nhopper_fp16x1:tf32: recomputed outputs that its fast way cannot serve: 768 of "));
+  EXPECT_THAT(table_of(testing::cpu_report()), Not(HasSubstr("recomputed")));
+}
+
 TEST(ShapeTable, UncheckedIsNotPassed) {
   const Report report = testing::untimed_report();
   EXPECT_THAT(words_of(rows_of(table_of(report))[0]), ElementsAre("naive", "fp32", "unchecked", "-"));

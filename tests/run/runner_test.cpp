@@ -279,6 +279,25 @@ TEST(Runner, TellsAVariantThatDiffersFromRunToRun) {
   EXPECT_EQ(result.checks.front().repeatable, false);
 }
 
+TEST(Runner, TellsHowManyOutputsALaunchRecomputed) {
+  Variant variant = host_variant("guarded");
+  variant.prepare = [](const Problem& problem) {
+    Plan plan;
+    plan.recomputed_outputs = static_cast<std::uint64_t*>(problem.memory->allocate(sizeof(std::uint64_t)));
+    *plan.recomputed_outputs = 1000;  // of launches that are none of the check's
+    plan.launch = [problem, count = plan.recomputed_outputs](const LaunchArgs& args) {
+      convolve_on_host(problem, args);
+      *count += 7;
+    };
+    return plan;
+  };
+  const Variant silent = host_variant("silent");
+  const auto results = run({&variant, &silent});
+  EXPECT_EQ(results[0].verdict, Verdict::passed) << results[0].detail;
+  for (const FillResult& check : results[0].checks) EXPECT_EQ(check.recomputed_outputs, 7);
+  for (const FillResult& check : results[1].checks) EXPECT_FALSE(check.recomputed_outputs);
+}
+
 TEST(Runner, KeepsOthersGoingWhenOneThrows) {
   const Variant thrower = host_variant(
       "thrower", [](const Problem&, const LaunchArgs&) { throw std::runtime_error("no luck today"); });

@@ -33,17 +33,19 @@ inline std::optional<std::string> why_unsupported(const Shape& shape, const Devi
   return why_too_large(shape);
 }
 
-inline RecomputeArgs recompute_args(const Shape& shape, const LaunchArgs& launch, const float* filter,
-                                    const float* bias) {
+inline RecomputeArgs recompute_args(const Shape& shape, const LaunchArgs& launch, const PackedFilter& packed,
+                                    const float* bias, std::uint64_t* recomputed) {
   return {launch.x,
           launch.y,
-          filter,
+          packed.transposed,
           bias,
+          recomputed,
           static_cast<int>(shape.n),
           static_cast<int>(shape.c),
           static_cast<int>(shape.h),
           static_cast<int>(shape.w),
-          static_cast<int>(shape.k)};
+          static_cast<int>(shape.k),
+          packed.unserved_count};
 }
 
 /// The plan of either kernel: first pass, then what it could not serve.
@@ -52,13 +54,16 @@ Plan make_plan(const Problem& problem, Args args, void (*kernel)(Args), std::siz
                unsigned blocks, int cluster, std::int64_t flag_bytes, const PackedFilter& packed) {
   Plan plan;
   plan.workspace_bytes = static_cast<std::size_t>(flag_bytes);
-  plan.launch = [=, shape = problem.shape, bias = problem.bias](const LaunchArgs& launch) mutable {
+  plan.recomputed_outputs = static_cast<std::uint64_t*>(problem.memory->allocate(sizeof(std::uint64_t)));
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(plan.recomputed_outputs, 0, sizeof(std::uint64_t), problem.stream));
+  plan.launch = [=, shape = problem.shape, bias = problem.bias,
+                 recomputed = plan.recomputed_outputs](const LaunchArgs& launch) mutable {
     args.x = launch.x;
     args.y = launch.y;
     args.raised = static_cast<std::uint8_t*>(launch.workspace);
     kernel<<<blocks, threads, shared_bytes, launch.stream>>>(args);
     CONVMISH_CHECK_CUDA(cudaGetLastError());
-    const RecomputeArgs again = recompute_args(shape, launch, packed.transposed, bias);
+    const RecomputeArgs again = recompute_args(shape, launch, packed, bias, recomputed);
     recompute<kTerms>(again, Units{args}, launch.stream);
     if (packed.unserved_count > 0)
       recompute_channels(again, packed.unserved, packed.unserved_count, launch.stream);

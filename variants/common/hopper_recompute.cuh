@@ -36,10 +36,15 @@ struct RecomputeArgs {
   float* y;
   const float* filter;  // [c][tap][k]
   const float* bias;
+  std::uint64_t* recomputed;  // outputs, each once, are added to this
   int n, c, h, w, k;
+  int unserved;  // of the k output channels: recomputed whatever the flags say
 
   __device__ int p() const { return h - (kFilterSize - 1); }
   __device__ int q() const { return w - (kFilterSize - 1); }
+  __device__ void count(std::uint64_t outputs) const {
+    atomicAdd(reinterpret_cast<unsigned long long*>(recomputed), outputs);
+  }
 };
 
 /// Marks the outputs of `unit` that have a value in `granule` in their window which kTerms fp16 terms cannot
@@ -134,6 +139,7 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
       if (lost[o] && exists) list[atomicAdd(&list_count, 1)] = o;
     }
     __syncthreads();
+    if (threadIdx.x == 0 && list_count > 0) args.count(std::uint64_t(list_count) * (args.k - args.unserved));
     for (int first = 0; first < list_count; first += kRecomputePixels)
       recompute_outputs(args, unit, list, first, list_count);
     __syncthreads();
@@ -152,6 +158,7 @@ static __global__ void __launch_bounds__(kRecomputeThreads)
     recompute_channels_kernel(RecomputeArgs args, const int* channels, std::int64_t pixels) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kRecomputeThreads + threadIdx.x;
   if (i >= pixels) return;
+  if (i == 0) args.count(pixels);
   const int k = channels[blockIdx.y];
   const std::int64_t plane = std::int64_t{args.h} * args.w, out_plane = std::int64_t{args.p()} * args.q();
   const std::int64_t image = i / out_plane, row = i % out_plane / args.q(), column = i % args.q();
