@@ -304,6 +304,13 @@ std::vector<std::string> read_operands(const std::vector<std::string>& rest, Ver
   return rest.empty() ? rest : std::vector(rest.begin() + 1, rest.end());
 }
 
+/// "a, b and c"; of one word at least.
+std::string listed(std::vector<std::string_view> words) {
+  const std::string last(words.back());
+  words.pop_back();
+  return words.empty() ? last : fmt::format("{} and {}", fmt::join(words, ", "), last);
+}
+
 /// No option is ignored without a word: each given one belongs to the verb.
 void refuse_foreign_options(const Tokens& tokens, const std::vector<Option>& table, Verb verb) {
   for (const Option& option : table) {
@@ -316,7 +323,7 @@ void refuse_foreign_options(const Tokens& tokens, const std::vector<Option>& tab
     const bool negated =
         option.takes == Takes::on_off && tokens.given.at(std::string(option.name)).back() == kOff;
     throw InputError(fmt::format("--{}{} is an option of {}, not of {}", negated ? "no-" : "", option.name,
-                                 fmt::join(words, " and "), word_of(verb).word));
+                                 listed(words), word_of(verb).word));
   }
 }
 

@@ -298,7 +298,7 @@ TEST(CommandLine, RefusesWhatAVerbWouldIgnore) {
   EXPECT_EQ(refusal({"--list", "--no-check"}), "--no-check is an option of run, not of list");
   EXPECT_EQ(refusal({"selftest", "--variant", "naive"}), "--variant is an option of run, not of selftest");
   EXPECT_EQ(refusal({"list", "--seed", "7"}),
-            "--seed is an option of run and selftest and draw and verify, not of list");
+            "--seed is an option of run, selftest, draw and verify, not of list");
   EXPECT_EQ(refusal({"list", "--config", "/nonexistent"}), "--config is an option of run, not of list");
   EXPECT_EQ(parse({"selftest", "--seed", "7", "--device", "cpu", "--json", "out.json"}).run.seed, 7u);
 }
@@ -321,7 +321,7 @@ TEST(CommandLine, TakesTheVariantToExplain) {
   EXPECT_EQ(refusal({"explain"}), "want explain VARIANT");
   EXPECT_EQ(refusal({"explain", "tiled", "naive"}), "unexpected \"naive\" behind explain VARIANT");
   EXPECT_EQ(refusal({"explain", "tiled", "--seed", "7"}),
-            "--seed is an option of run and selftest and draw and verify, not of explain");
+            "--seed is an option of run, selftest, draw and verify, not of explain");
 }
 
 TEST(CommandLine, TakesTensorsToVerify) {
