@@ -35,6 +35,13 @@ const RegisterVariant by_definition{cudnn_variant(
      .layout = Layout::nhwc,
      .group = Group::ablation},
     MathClass::tf32, prepare<ConvolutionEpilogue::bias_mish_by_definition>)};
+// What the fusion costs: its time is that of a launch that stops at the products.
+const RegisterVariant bare{cudnn_variant(
+    {.name = "cudnn_graph_convolution",
+     .summary = "the convolution of cudnn_graph_fused and nothing behind it: to be timed with --no-check",
+     .layout = Layout::nhwc,
+     .group = Group::ablation},
+    MathClass::tf32, prepare<ConvolutionEpilogue::none>)};
 
 }  // namespace
 }  // namespace convmish
