@@ -1,4 +1,4 @@
-// The whole fused operation in one kernel for Hopper: wgmma with multiplicands rounded once to fp16.
+// The whole operation for Hopper: wgmma with multiplicands rounded once to fp16.
 //
 // fp16 has the significand of TF32 (11 bits), so the error is TF32's, at twice its rate and half its bytes.
 // What fp16 lacks is range: each output channel's filter is scaled by a power of two, x by a fixed one, and
@@ -6,7 +6,7 @@
 //
 // Two kernels share the operands' layouts, the activation and the second pass:
 //   common/hopper_row_ring.cuh   c <= 64, wide rows: filter resident, x read once
-//   common/hopper_streamed.cuh   everything else
+//   common/hopper_packed.cuh     everything else, from a first pass that packs x
 // This file chooses between them, and their tiles.
 
 #include <algorithm>
@@ -16,9 +16,9 @@
 #include "core/variant.hpp"
 #include "gpu/check.hpp"
 #include "variants/common/divide_up.hpp"
+#include "variants/common/hopper_packed_plan.cuh"
 #include "variants/common/hopper_plan.cuh"
 #include "variants/common/hopper_row_ring.cuh"
-#include "variants/common/hopper_streamed.cuh"
 
 namespace convmish {
 namespace {
@@ -60,10 +60,9 @@ Plan prepare_row_ring(const Problem& problem) {
 }
 
 Plan prepare(const Problem& problem) {
-  namespace streamed = hopper::streamed;
-  if (suits_row_ring(problem.shape)) return prepare_row_ring(problem);
-  return problem.shape.k > hopper::kBlockK ? hopper::prepare_streamed<streamed::Config<kTerms, 2>>(problem)
-                                           : hopper::prepare_streamed<streamed::Config<kTerms, 1>>(problem);
+  return suits_row_ring(problem.shape)
+             ? prepare_row_ring(problem)
+             : hopper::packed::prepare<kTerms, 64, 128, 192, 208, 224, 256>(problem);
 }
 
 const RegisterVariant registered{{

@@ -1,4 +1,4 @@
-// The whole fused operation in one kernel for Hopper, with fp32's accuracy from the tensor cores.
+// The whole operation for Hopper, with fp32's accuracy from the tensor cores.
 //
 // Each multiplicand is split in two fp16 terms, x = xh + 2^-11 xl and w = wh + 2^-11 wl after scaling by
 // powers of two: 22 bits. A product takes three: xh wh + 2^-11 (xl wh + xh wl); the fourth, of the low terms,
@@ -7,7 +7,7 @@
 //
 // Range as for hopper_fp16x1: what fp16 cannot hold is recomputed by a second pass. Two kernels:
 //   common/hopper_split_ring.cuh   c <= 64, wide rows: filter resident, x read once
-//   common/hopper_streamed.cuh     everything else
+//   common/hopper_packed.cuh       everything else, from a first pass that packs x
 
 #include <algorithm>
 #include <climits>
@@ -16,9 +16,9 @@
 #include "core/variant.hpp"
 #include "gpu/check.hpp"
 #include "variants/common/divide_up.hpp"
+#include "variants/common/hopper_packed_plan.cuh"
 #include "variants/common/hopper_plan.cuh"
 #include "variants/common/hopper_split_ring.cuh"
-#include "variants/common/hopper_streamed.cuh"
 
 namespace convmish {
 namespace {
@@ -67,8 +67,8 @@ Plan prepare_ring(const Problem& problem) {
 }
 
 Plan prepare(const Problem& problem) {
-  if (suits_ring(problem.shape)) return prepare_ring(problem);
-  return hopper::prepare_streamed<hopper::streamed::Config<kTerms, 1>>(problem);
+  return suits_ring(problem.shape) ? prepare_ring(problem)
+                                   : hopper::packed::prepare<kTerms, 64, 104, 112, 128>(problem);
 }
 
 const RegisterVariant registered{{

@@ -141,14 +141,6 @@ __device__ __forceinline__ void convert_granule(const float (&v)[kPlaneChannels]
   }
 }
 
-/// Between converting and storing, so that loads may be sent out in between.
-template <int kTerms>
-__device__ __forceinline__ void keep_in_registers(uint4 (&granules)[kTerms]) {
-#pragma unroll
-  for (uint4& granule : granules)
-    asm volatile("" : "+r"(granule.x), "+r"(granule.y), "+r"(granule.z), "+r"(granule.w));
-}
-
 /// A RangeGuard's first step, two values an instruction: watches granules after their conversion and suspects
 /// whatever may have been too large for fp16 or too small. Zeros are suspected as well, for small values
 /// became zeros; so on suspicion the values themselves have to be shown to a RangeGuard.

@@ -90,6 +90,18 @@ __device__ __forceinline__ SharedAddress map_to_rank(SharedAddress address, std:
   return remote;
 }
 
+/// In a kernel that launch_after_start() launched: waits for the kernel before it in the stream, and sees
+/// what that wrote. Otherwise nothing.
+__device__ __forceinline__ void wait_for_kernel_before() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+/// Lets the kernel after this one start, if launch_after_start() launches it, once all thread blocks have
+/// said so or have ended.
+__device__ __forceinline__ void start_kernel_after() {
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 // --- memory ----------------------------------------------------------------------------------------------
 
 /// Orders this thread's ordinary writes to shared memory before later reads by wgmma and the copy engine.
@@ -131,6 +143,18 @@ __device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination,
       "[%3], "
       "%4;" ::"r"(destination),
       "l"(source), "r"(bytes), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
+/// The same to each thread block of the cluster that has its bit in `ranks`, at the same place in its shared
+/// memory; completes on the barrier at the same place there.
+__device__ __forceinline__ void bulk_copy_to_ranks(SharedAddress destination, const void* source,
+                                                   std::uint32_t bytes, SharedAddress barrier,
+                                                   std::uint16_t ranks) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, "
+      "[%3], %4;" ::"r"(destination),
+      "l"(source), "r"(bytes), "r"(barrier), "h"(ranks)
       : "memory");
 }
 
@@ -180,6 +204,10 @@ __device__ __forceinline__ void store_shared(SharedAddress destination, uint4 v)
                : "memory");
 }
 
+__device__ __forceinline__ void store_shared(SharedAddress destination, std::int64_t v) {
+  asm volatile("st.shared.s64 [%0], %1;" ::"r"(destination), "l"(v) : "memory");
+}
+
 __device__ __forceinline__ float load_shared_float(SharedAddress source) {
   float v;
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(source) : "memory");
@@ -225,73 +253,116 @@ __device__ __forceinline__ void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
+// The lists of the first so many sums in an asm statement, each of the one before and some more: their places
+// in its text, and their operands.
+#define CONVMISH_PLACES_32                                               \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15" \
+  ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define CONVMISH_SUMS_32                                                                                    \
+  "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),           \
+      "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), \
+      "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]),            \
+      "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),            \
+      "+f"(d[30]), "+f"(d[31])
+#define CONVMISH_PLACES_44 CONVMISH_PLACES_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43"
+#define CONVMISH_SUMS_44                                                                          \
+  CONVMISH_SUMS_32, "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), \
+      "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43])
+#define CONVMISH_PLACES_52 CONVMISH_PLACES_44 ", %44, %45, %46, %47, %48, %49, %50, %51"
+#define CONVMISH_SUMS_52                                                                          \
+  CONVMISH_SUMS_44, "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), \
+      "+f"(d[50]), "+f"(d[51])
+#define CONVMISH_PLACES_56 CONVMISH_PLACES_52 ", %52, %53, %54, %55"
+#define CONVMISH_SUMS_56 CONVMISH_SUMS_52, "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55])
+#define CONVMISH_PLACES_64 CONVMISH_PLACES_56 ", %56, %57, %58, %59, %60, %61, %62, %63"
+#define CONVMISH_SUMS_64                                                                          \
+  CONVMISH_SUMS_56, "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), \
+      "+f"(d[62]), "+f"(d[63])
+#define CONVMISH_PLACES_92                                                           \
+  CONVMISH_PLACES_64                                                                 \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79" \
+  ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91"
+#define CONVMISH_SUMS_92                                                                          \
+  CONVMISH_SUMS_64, "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), \
+      "+f"(d[70]), "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]),  \
+      "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),  \
+      "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91])
+#define CONVMISH_PLACES_96 CONVMISH_PLACES_92 ", %92, %93, %94, %95"
+#define CONVMISH_SUMS_96 CONVMISH_SUMS_92, "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
+#define CONVMISH_PLACES_104 CONVMISH_PLACES_96 ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define CONVMISH_SUMS_104                                                                           \
+  CONVMISH_SUMS_96, "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), \
+      "+f"(d[102]), "+f"(d[103])
+#define CONVMISH_PLACES_112 CONVMISH_PLACES_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
+#define CONVMISH_SUMS_112                                                                                \
+  CONVMISH_SUMS_104, "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), \
+      "+f"(d[110]), "+f"(d[111])
+#define CONVMISH_PLACES_128 \
+  CONVMISH_PLACES_112       \
+  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define CONVMISH_SUMS_128                                                                                \
+  CONVMISH_SUMS_112, "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), \
+      "+f"(d[118]), "+f"(d[119]), "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]),  \
+      "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
+
+/// wgmma of `pixels` columns; count, a, b, accumulate: the number of sums and of the next operands.
+#define CONVMISH_WGMMA(pixels, count, a_at, b_at, accumulate_at)                                       \
+  asm volatile("{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %" #accumulate_at                   \
+               ", 0;\n"                                                                                \
+               "wgmma.mma_async.sync.aligned.m64n" #pixels "k16.f32.f16.f16 {" CONVMISH_PLACES_##count \
+               "}, %" #a_at ", %" #b_at ", accumulate, 1, 1, 0, 0;\n}"                                 \
+               : CONVMISH_SUMS_##count                                                                 \
+               : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)))
+
 /// d[64 x kPixels] (+)= a[64 x 16] b[16 x kPixels], fp16 operands K-major in shared memory, fp32 sums.
 template <int kPixels>
 __device__ __forceinline__ void wgmma_m64k16(float (&d)[kPixels / 2], std::uint64_t a, std::uint64_t b,
                                              bool accumulate) {
-  static_assert(kPixels == 88 || kPixels == 128 || kPixels == 184, "the accumulator shapes that are wrapped");
-  if constexpr (kPixels == 88) {
-    asm volatile(
-        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %46, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n88k16.f32.f16.f16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43}, %44, %45, "
-        "accumulate, 1, 1, 0, 0;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),
-          "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]),
-          "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]),
-          "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
-          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]),
-          "+f"(d[43])
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-  } else if constexpr (kPixels == 184) {
-    asm volatile(
-        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %94, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n184k16.f32.f16.f16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
-        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91}, %92, %93, "
-        "accumulate, 1, 1, 0, 0;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),
-          "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]),
-          "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]),
-          "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
-          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]),
-          "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]),
-          "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
-          "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63]),
-          "+f"(d[64]), "+f"(d[65]), "+f"(d[66]), "+f"(d[67]), "+f"(d[68]), "+f"(d[69]), "+f"(d[70]),
-          "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]), "+f"(d[77]),
-          "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]), "+f"(d[84]),
-          "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91])
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-  } else {
-    asm volatile(
-        "{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
-        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, "
-        "accumulate, 1, 1, 0, 0;\n}"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-          "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),
-          "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]),
-          "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]),
-          "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
-          "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]),
-          "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]),
-          "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]),
-          "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-        : "l"(a), "l"(b), "r"(static_cast<int>(accumulate)));
-  }
+  if constexpr (kPixels == 64)
+    CONVMISH_WGMMA(64, 32, 32, 33, 34);
+  else if constexpr (kPixels == 88)
+    CONVMISH_WGMMA(88, 44, 44, 45, 46);
+  else if constexpr (kPixels == 104)
+    CONVMISH_WGMMA(104, 52, 52, 53, 54);
+  else if constexpr (kPixels == 112)
+    CONVMISH_WGMMA(112, 56, 56, 57, 58);
+  else if constexpr (kPixels == 128)
+    CONVMISH_WGMMA(128, 64, 64, 65, 66);
+  else if constexpr (kPixels == 184)
+    CONVMISH_WGMMA(184, 92, 92, 93, 94);
+  else if constexpr (kPixels == 192)
+    CONVMISH_WGMMA(192, 96, 96, 97, 98);
+  else if constexpr (kPixels == 208)
+    CONVMISH_WGMMA(208, 104, 104, 105, 106);
+  else if constexpr (kPixels == 224)
+    CONVMISH_WGMMA(224, 112, 112, 113, 114);
+  else if constexpr (kPixels == 256)
+    CONVMISH_WGMMA(256, 128, 128, 129, 130);
+  else
+    static_assert(kPixels == 0, "not one of the accumulator shapes that are wrapped");
 }
+
+#undef CONVMISH_WGMMA
+#undef CONVMISH_PLACES_32
+#undef CONVMISH_SUMS_32
+#undef CONVMISH_PLACES_44
+#undef CONVMISH_SUMS_44
+#undef CONVMISH_PLACES_52
+#undef CONVMISH_SUMS_52
+#undef CONVMISH_PLACES_56
+#undef CONVMISH_SUMS_56
+#undef CONVMISH_PLACES_64
+#undef CONVMISH_SUMS_64
+#undef CONVMISH_PLACES_92
+#undef CONVMISH_SUMS_92
+#undef CONVMISH_PLACES_96
+#undef CONVMISH_SUMS_96
+#undef CONVMISH_PLACES_104
+#undef CONVMISH_SUMS_104
+#undef CONVMISH_PLACES_112
+#undef CONVMISH_SUMS_112
+#undef CONVMISH_PLACES_128
+#undef CONVMISH_SUMS_128
 
 // --- special functions: 1 instruction each, subnormals flushed -------------------------------------------
 

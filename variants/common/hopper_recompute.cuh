@@ -6,23 +6,48 @@
 // Without flags the pass reads the flags and ends.
 #pragma once
 
+#include "variants/common/hopper_launch.cuh"
 #include "variants/common/hopper_operands.cuh"
 #include "variants/common/mish.hpp"
 
 namespace convmish::hopper {
 
-/// A rectangle of outputs with the flags that concern it. Rows are counted through the batch, h to an image.
-struct OutputUnit {
-  std::int64_t first_row;
-  int first_column;
-  int rows, columns;  // some of the outputs may lie outside of the tensor
-  const std::uint8_t* flags;
+/// A pixel of x, or an output. Rows are counted through the batch, h to an image.
+struct Position {
+  std::int64_t row;
+  int column;
 };
 
-/// What flag `i` of a unit covers: all the unit's columns and their halo, of
+/// What a flag of an OutputUnit covers: all the unit's columns and their halo, of
 struct Granule {
   int first_row, rows;  // counted from the unit's first row
   int first_channel, channels;
+};
+
+/// A rectangle of outputs with the flags that concern it. Some of the outputs may lie outside of the tensor.
+struct OutputUnit {
+  std::int64_t first_row;
+  int first_column;
+  int rows, columns;
+  const std::uint8_t* flags;
+
+  __device__ int outputs() const { return rows * columns; }
+  __device__ Position output(int i) const { return {first_row + i / columns, first_column + i % columns}; }
+  /// The inverse; -1 for what is not in the unit.
+  __device__ int index(const Position& at) const {
+    const std::int64_t row = at.row - first_row;
+    const int column = at.column - first_column;
+    return row >= 0 && row < rows && column >= 0 && column < columns
+               ? static_cast<int>(row) * columns + column
+               : -1;
+  }
+  __device__ int pixels(const Granule& granule) const { return granule.rows * width(); }
+  __device__ Position pixel(const Granule& granule, int i) const {
+    return {first_row + granule.first_row + i / width(), first_column + i % width()};
+  }
+
+ private:
+  __device__ int width() const { return columns + kFilterSize - 1; }
 };
 
 inline constexpr int kRecomputeThreads = 128;
@@ -49,42 +74,38 @@ struct RecomputeArgs {
 
 /// Marks the outputs of `unit` that have a value in `granule` in their window which kTerms fp16 terms cannot
 /// hold.
-template <int kTerms>
-__device__ void scan_granule(const RecomputeArgs& args, const OutputUnit& unit, const Granule& granule,
+template <int kTerms, class Unit, class Granule>
+__device__ void scan_granule(const RecomputeArgs& args, const Unit& unit, const Granule& granule,
                              std::uint8_t* lost) {
-  const int width = unit.columns + kFilterSize - 1;
   const std::int64_t plane = std::int64_t{args.h} * args.w;
-  for (int i = threadIdx.x; i < granule.rows * width; i += kRecomputeThreads) {
-    const int row = granule.first_row + i / width, column = i % width;
-    const std::int64_t batch_row = unit.first_row + row;
-    if (batch_row >= std::int64_t{args.n} * args.h || unit.first_column + column >= args.w) continue;
-    const float* const pixel = args.x + batch_row / args.h * args.c * plane + batch_row % args.h * args.w +
-                               unit.first_column + column;
+  for (int i = threadIdx.x; i < unit.pixels(granule); i += kRecomputeThreads) {
+    const Position at = unit.pixel(granule, i);
+    if (at.row >= std::int64_t{args.n} * args.h || at.column >= args.w) continue;
+    const float* const pixel =
+        args.x + at.row / args.h * args.c * plane + at.row % args.h * args.w + at.column;
     bool loses_bits = false;
     for (int c = granule.first_channel; c < min(granule.first_channel + granule.channels, args.c); ++c)
       loses_bits |= split_loses_bits<kTerms>(pixel[c * plane] * kXScale);
     if (!loses_bits) continue;
     for (int r = 0; r < kFilterSize; ++r)
       for (int s = 0; s < kFilterSize; ++s)
-        if (r <= row && row - r < unit.rows && s <= column && column - s < unit.columns)
-          lost[(row - r) * unit.columns + column - s] = 1;
+        if (const int output = unit.index({at.row - r, at.column - s}); output >= 0) lost[output] = 1;
   }
 }
 
 /// Outputs `first` ... of `list`, for every output channel.
-__device__ inline void recompute_outputs(const RecomputeArgs& args, const OutputUnit& unit, const int* list,
-                                         int first, int count) {
+template <class Unit>
+__device__ void recompute_outputs(const RecomputeArgs& args, const Unit& unit, const int* list, int first,
+                                  int count) {
   const std::int64_t plane = std::int64_t{args.h} * args.w;
   const float* window[kRecomputePixels];
   std::int64_t out[kRecomputePixels];
 #pragma unroll
   for (int i = 0; i < kRecomputePixels; ++i) {
-    const int output = list[min(first + i, count - 1)];
-    const std::int64_t batch_row = unit.first_row + output / unit.columns;
-    const std::int64_t image = batch_row / args.h, row = batch_row % args.h;
-    const int column = unit.first_column + output % unit.columns;
-    window[i] = args.x + image * args.c * plane + row * args.w + column;
-    out[i] = (image * args.k * args.p() + row) * args.q() + column;
+    const Position at = unit.output(list[min(first + i, count - 1)]);
+    const std::int64_t image = at.row / args.h, row = at.row % args.h;
+    window[i] = args.x + image * args.c * plane + row * args.w + at.column;
+    out[i] = (image * args.k * args.p() + row) * args.q() + at.column;
   }
   for (int k = threadIdx.x; k < args.k; k += kRecomputeThreads) {
     float sum[kRecomputePixels] = {};
@@ -103,19 +124,21 @@ __device__ inline void recompute_outputs(const RecomputeArgs& args, const Output
   }
 }
 
-/// `Units` maps the first pass's flags: count(), unit(i), flag_count(), granule(i).
+/// `Units` maps the first pass's flags: count(), unit(i), flag_count(), granule(i). A unit is of at most
+/// kMaxUnitOutputs outputs, and is used as OutputUnit is.
 template <int kTerms, class Units>
 __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeArgs args, Units units) {
   __shared__ bool flagged[kUnitsPerBlock];
   __shared__ std::uint8_t lost[kMaxUnitOutputs];
   __shared__ int list[kMaxUnitOutputs];
   __shared__ int list_count;
+  ptx::wait_for_kernel_before();
   // Neighbouring units go to different blocks: what one granule concerns is then recomputed in parallel.
   const auto unit_index = [](int i) { return blockIdx.x + std::int64_t{gridDim.x} * i; };
 
   for (int i = threadIdx.x / 32; i < kUnitsPerBlock && unit_index(i) < units.count();
        i += kRecomputeThreads / 32) {
-    const OutputUnit unit = units.unit(unit_index(i));
+    const auto unit = units.unit(unit_index(i));
     bool any = false;
     for (int f = threadIdx.x % 32; f < units.flag_count(); f += 32) any |= unit.flags[f] != 0;
     any = __any_sync(~0u, any);
@@ -125,17 +148,17 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
 
   for (int i = 0; i < kUnitsPerBlock && unit_index(i) < units.count(); ++i) {
     if (!flagged[i]) continue;
-    const OutputUnit unit = units.unit(unit_index(i));
-    for (int o = threadIdx.x; o < unit.rows * unit.columns; o += kRecomputeThreads) lost[o] = 0;
+    const auto unit = units.unit(unit_index(i));
+    for (int o = threadIdx.x; o < unit.outputs(); o += kRecomputeThreads) lost[o] = 0;
     if (threadIdx.x == 0) list_count = 0;
     __syncthreads();
     for (int f = 0; f < units.flag_count(); ++f)
       if (unit.flags[f]) scan_granule<kTerms>(args, unit, units.granule(f), lost);
     __syncthreads();
-    for (int o = threadIdx.x; o < unit.rows * unit.columns; o += kRecomputeThreads) {
-      const std::int64_t batch_row = unit.first_row + o / unit.columns;
-      const bool exists = batch_row < std::int64_t{args.n} * args.h && batch_row % args.h < args.p() &&
-                          unit.first_column + o % unit.columns < args.q();
+    for (int o = threadIdx.x; o < unit.outputs(); o += kRecomputeThreads) {
+      const Position at = unit.output(o);
+      const bool exists =
+          at.row < std::int64_t{args.n} * args.h && at.row % args.h < args.p() && at.column < args.q();
       if (lost[o] && exists) list[atomicAdd(&list_count, 1)] = o;
     }
     __syncthreads();
@@ -149,8 +172,8 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
 template <int kTerms, class Units>
 void recompute(const RecomputeArgs& args, const Units& units, Stream stream) {
   const std::int64_t blocks = (units.count() + kUnitsPerBlock - 1) / kUnitsPerBlock;
-  recompute_kernel<kTerms><<<static_cast<unsigned>(blocks), kRecomputeThreads, 0, stream>>>(args, units);
-  CONVMISH_CHECK_CUDA(cudaGetLastError());
+  launch_after_start(recompute_kernel<kTerms, Units>, static_cast<unsigned>(blocks), kRecomputeThreads, 0, 1,
+                     stream, args, units);
 }
 
 /// All outputs of the listed channels: one thread an output, one grid row (in y) a listed channel.

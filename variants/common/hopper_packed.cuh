@@ -1,0 +1,499 @@
+// The fused convolution for any shape, from packed operands (hopper_pack.cuh): an implicit GEMM in one
+// dimension.
+//
+// Outputs are counted as the first pixels of their windows. A tile is 64 output channels x a run of pixels;
+// filter tap (r, s) multiplies the same run, r w + s pixels on, read from a shifted start. What a run has of
+// the last two columns and rows of an image is computed and not stored. Input channels come in slices of 16,
+// one wgmma's sum, each with all 9 taps.
+//
+//   producer, 1 thread       bulk copies: a slice's pixels with their halo, and its filter
+//   consumers, warpgroups    each 64 channels x kPixels pixels: wgmma, bias, Mish, Mish, store
+//
+// A thread block keeps its output channels, and its filter if that fits, and walks through tiles. Teams of
+// consumers take tiles in turn: one is in its epilogue while another multiplies. A cluster's thread blocks
+// share their filter slices, each fetching a part for all.
+//
+// With two fp16 terms a multiplicand there are three products. The tensor cores truncate their sums, so that
+// those of high terms are taken out after each slice, while the tensor cores are at the low ones.
+//
+// Who waits for whom:
+//   turn (named)          a team waits for the one before it to have all of its tile's slices
+//   x_full, filter_full   consumers wait, for the bytes of the copies
+//   x_empty               producer waits, for the team's warps
+//   filter_empty          producer waits, for the team's warps in all thread blocks of the cluster
+#pragma once
+
+#include "variants/common/hopper_mish.cuh"
+#include "variants/common/hopper_operands.cuh"
+#include "variants/common/hopper_pack.cuh"
+
+namespace convmish::hopper::packed {
+
+inline constexpr int kWarpsPerGroup = 4;
+inline constexpr int kMaxStages = 16;
+
+/// kTerms: fp16 terms of a multiplicand. kPixels: of a consumer's tile.
+template <int kTerms_, int kPixels_>
+struct Config {
+  static constexpr int kTerms = kTerms_, kPixels = kPixels_;
+  // As many as their sums leave room for: all but one are in their epilogues.
+  static constexpr int kConsumers = kTerms == 1 && kPixels <= 192 ? 3 : 2;
+  static constexpr int kThreads = 128 * (1 + kConsumers);
+  static constexpr int kProducerRegisters = 56;
+  static constexpr int kConsumerRegisters = kConsumers == 3 ? 152 : 224;
+  static_assert(kProducerRegisters + kConsumers * kConsumerRegisters <=
+                    65536 / kThreads / 8 * 8 * kThreads / 128,
+                "setmaxnreg hands out what the launch allots");
+  static constexpr int kTermBytes = kBlockK * kStepC * sizeof(__half);  // of a tap's filter
+  static constexpr int kTapBytes = kTerms * kTermBytes;
+  static constexpr int kFilterStageBytes = kTaps * kTapBytes;
+};
+
+/// Where the packed filter's halves are: [output block][slice][tap][term], each a matrix of 64 output x 16
+/// input channels, K-major without swizzle: [8 input channels][output channel][8 halves].
+template <int kTerms_>
+struct SliceLayout {
+  static constexpr int kTerms = kTerms_;
+  int k_blocks, c_slices;
+
+  explicit SliceLayout(const Shape& shape)
+      : k_blocks(static_cast<int>((shape.k + kBlockK - 1) / kBlockK)),
+        c_slices(slices(static_cast<int>(shape.c))) {}
+
+  int output_channels() const { return k_blocks * kBlockK; }
+  CONVMISH_HD int input_channels() const { return c_slices * kStepC; }
+  std::int64_t bytes() const {
+    return std::int64_t{k_blocks} * c_slices * Config<kTerms, 64>::kFilterStageBytes;
+  }
+
+  /// Of a half.
+  __device__ __forceinline__ std::int64_t index(int k, int c, int tap, int term) const {
+    const std::int64_t matrix =
+        ((std::int64_t{k / kBlockK} * c_slices + c / kStepC) * kTaps + tap) * kTerms + term;
+    return ((matrix * kSlicePlanes + c % kStepC / kPlaneChannels) * kBlockK + k % kBlockK) * kPlaneChannels +
+           c % kPlaneChannels;
+  }
+};
+
+/// The pixels of tiles. A tile is `span` pixels on from the one before, in groups of images, each of which
+/// begins with a tile.
+struct Tiling {
+  int together;  // consumers of a team: neighbours that share a tile's stages
+  // From 8 pixels of a tile to its next 8. Where 8 columns hold a row, w: the next 8 are the next row's.
+  int pitch;
+  int runs;                   // contiguous pieces of a slice's pixels: 1, or 3 with a row of taps each
+  int run_pixels;             // of a piece, halo included
+  std::int64_t group_pixels;  // from group to group
+  std::int64_t group_tiles;   // tiles of a group
+  std::int64_t pixel_tiles;   // tiles of the batch, for one block of output channels
+  CONVMISH_HD int span(int pixels) const { return together * pixels / 8 * pitch; }
+};
+
+/// The kernel's arguments and the one place where it is decided who computes what.
+struct Args {
+  Planes planes;
+  float* y;
+  const uint4* filter;          // repacked
+  const ChannelAffine* affine;  // by output channel, padded to 64
+  int k, p, q;
+  Tiling tiling;
+  int k_tiles;
+  int cluster;         // thread blocks that share filter slices
+  std::int64_t parts;  // clusters that share the pixel tiles of a block of output channels
+  bool resident;       // a thread block fetches its filter once
+  int x_stages, filter_stages;
+  int x_stage_bytes;
+};
+
+/// Dynamic shared memory, whose parts depend on the shape.
+template <class C>
+struct SharedStorage {
+  ptx::SharedAddress filter, x, y_offset, x_full, x_empty, filter_full, filter_empty;
+  static constexpr int kBarrierBytes = 4 * kMaxStages * 8;
+
+  static constexpr int offset_bytes() { return C::kConsumers * C::kPixels * 8; }
+  static std::int64_t bytes(int filter_stages, int x_stages, std::int64_t x_stage_bytes) {
+    return filter_stages * std::int64_t{C::kFilterStageBytes} + x_stages * x_stage_bytes + offset_bytes() +
+           kBarrierBytes;
+  }
+  __device__ SharedStorage(const Args& args, ptx::SharedAddress memory)
+      : filter(memory),
+        x(filter + args.filter_stages * C::kFilterStageBytes),
+        y_offset(x + args.x_stages * args.x_stage_bytes),
+        x_full(y_offset + offset_bytes()),
+        x_empty(x_full + kMaxStages * 8),
+        filter_full(x_empty + kMaxStages * 8),
+        filter_empty(filter_full + kMaxStages * 8) {}
+};
+
+/// The tiles of a thread block: one in `cluster` neighbouring ones, every `parts` times that.
+struct Walk {
+  int k_tile, rank;
+  int tiles;
+  std::int64_t first, step;
+
+  __device__ explicit Walk(const Args& args) {
+    const std::int64_t cluster = blockIdx.x / args.cluster;
+    rank = static_cast<int>(blockIdx.x % args.cluster);
+    k_tile = static_cast<int>(cluster % args.k_tiles);
+    const std::int64_t part = cluster / args.k_tiles;
+    first = part * args.cluster + rank;
+    step = args.parts * args.cluster;
+    const std::int64_t units = (args.tiling.pixel_tiles + args.cluster - 1) / args.cluster;
+    tiles = static_cast<int>((units - part + args.parts - 1) / args.parts);
+  }
+  /// All blocks of a cluster walk equally far; beyond the last tile, over nothing.
+  __device__ bool exists(const Args& args, int i) const { return first + i * step < args.tiling.pixel_tiles; }
+};
+
+/// Where a tile is: its first pixel, and the first that is another group's.
+struct TilePlace {
+  std::int64_t first, end;
+
+  __device__ TilePlace(const Args& args, std::int64_t tile, int span) {
+    const std::int64_t group = tile / args.tiling.group_tiles, start = group * args.tiling.group_pixels;
+    first = start + (tile - group * args.tiling.group_tiles) * span;
+    end = min(start + args.tiling.group_pixels, args.planes.pixels());
+  }
+};
+
+/// A place in a ring and the parity of the pass through it.
+struct StageCursor {
+  int stage;
+  std::uint32_t parity;
+
+  __device__ StageCursor(int count, int depth) : stage(count % depth), parity(count / depth % 2) {}
+  __device__ __forceinline__ void advance(int depth) {
+    if (++stage == depth) stage = 0, parity ^= 1;
+  }
+};
+
+// --- producer --------------------------------------------------------------------------------------------
+
+/// The part of a filter slice that this thread block fetches, to all of its cluster.
+template <class C>
+__device__ __forceinline__ void fetch_filter(const Args& args, const SharedStorage<C>& shared,
+                                             const Walk& walk, int count) {
+  const StageCursor at(count, args.filter_stages);
+  const ptx::SharedAddress full = shared.filter_full + at.stage * 8;
+  ptx::mbarrier_wait(shared.filter_empty + at.stage * 8, at.parity ^ 1);
+  ptx::mbarrier_arrive_expect_tx(full, C::kFilterStageBytes);
+  const int part = C::kFilterStageBytes / args.cluster;
+  const int c_slices = slices(args.planes.c);
+  const char* const source =
+      reinterpret_cast<const char*>(args.filter) +
+      (std::int64_t{walk.k_tile} * c_slices + count % c_slices) * C::kFilterStageBytes + walk.rank * part;
+  const ptx::SharedAddress destination = shared.filter + at.stage * C::kFilterStageBytes + walk.rank * part;
+  if (args.cluster == 1)
+    ptx::bulk_copy_from_global(destination, source, part, full);
+  else
+    ptx::bulk_copy_to_ranks(destination, source, part, full,
+                            static_cast<std::uint16_t>((1 << args.cluster) - 1));
+}
+
+template <class C>
+__device__ __forceinline__ void fetch_pixels(const Args& args, const SharedStorage<C>& shared,
+                                             const StageCursor& at, std::int64_t first, int slice) {
+  const ptx::SharedAddress full = shared.x_full + at.stage * 8;
+  ptx::mbarrier_wait(shared.x_empty + at.stage * 8, at.parity ^ 1);
+  ptx::mbarrier_arrive_expect_tx(full, args.x_stage_bytes);
+  const int run_bytes = args.tiling.run_pixels * kGranuleBytes;
+  ptx::SharedAddress destination = shared.x + at.stage * args.x_stage_bytes;
+  const uint4* source = args.planes.granules + slice * kSlicePlanes * args.planes.plane_pixels() + first;
+#pragma unroll 1
+  for (int term = 0; term < C::kTerms; ++term, source += args.planes.term_pixels())
+#pragma unroll 1
+    for (int plane = 0; plane < kSlicePlanes; ++plane)
+#pragma unroll 1
+      for (int run = 0; run < args.tiling.runs; ++run, destination += run_bytes)
+        ptx::bulk_copy_from_global(
+            destination, source + plane * args.planes.plane_pixels() + std::int64_t{run} * args.planes.w,
+            run_bytes, full);
+}
+
+template <class C>
+__device__ __forceinline__ void produce(const Args& args, const SharedStorage<C>& shared, const Walk& walk) {
+  const int c_slices = slices(args.planes.c);
+  const int steps = walk.tiles * c_slices, filter_steps = args.resident ? c_slices : steps;
+  int fetched = 0;
+  for (; fetched < min(args.filter_stages, filter_steps); ++fetched)
+    fetch_filter(args, shared, walk, fetched);
+  ptx::wait_for_kernel_before();
+  StageCursor at(0, args.x_stages);
+  int step = 0;
+  for (int i = 0; i < walk.tiles; ++i) {
+    const std::int64_t first =
+        walk.exists(args, i) ? TilePlace(args, walk.first + i * walk.step, args.tiling.span(C::kPixels)).first
+                             : 0;
+    for (int slice = 0; slice < c_slices; ++slice, ++step) {
+      if (fetched <= step && fetched < filter_steps) fetch_filter(args, shared, walk, fetched++);
+      fetch_pixels(args, shared, at, first, slice);
+      at.advance(args.x_stages);
+    }
+  }
+  ptx::start_kernel_after();
+}
+
+// --- consumers -------------------------------------------------------------------------------------------
+
+template <class C>
+using Sums = SumsOf<C::kPixels>;
+
+/// A consumer warp's hold on stages: those of the slice before may still be read.
+template <class C>
+class Stages {
+ public:
+  __device__ Stages(const Args& args, const SharedStorage<C>& shared, int x_count, int filter_count)
+      : args_(args), shared_(shared), x_(x_count, args.x_stages), filter_(filter_count, args.filter_stages) {}
+
+  __device__ __forceinline__ void wait() const {
+    ptx::mbarrier_wait(shared_.x_full + x_.stage * 8, x_.parity);
+    ptx::mbarrier_wait(shared_.filter_full + filter_.stage * 8, args_.resident ? 0 : filter_.parity);
+  }
+  __device__ __forceinline__ ptx::SharedAddress x() const {
+    return shared_.x + x_.stage * args_.x_stage_bytes;
+  }
+  __device__ __forceinline__ ptx::SharedAddress filter() const {
+    return shared_.filter + filter_.stage * C::kFilterStageBytes;
+  }
+  __device__ __forceinline__ void advance() {
+    before_x_ = x_.stage, before_filter_ = filter_.stage;
+    x_.advance(args_.x_stages), filter_.advance(args_.filter_stages);
+  }
+  /// The products of the slice before the last advance() are done.
+  __device__ __forceinline__ void release() const {
+    if (before_x_ < 0 || threadIdx.x % 32 != 0) return;
+    ptx::mbarrier_arrive(shared_.x_empty + before_x_ * 8);
+    if (args_.resident) return;
+    const ptx::SharedAddress empty = shared_.filter_empty + before_filter_ * 8;
+    if (args_.cluster == 1)
+      ptx::mbarrier_arrive(empty);
+    else
+      for (int rank = 0; rank < args_.cluster; ++rank)
+        ptx::mbarrier_arrive_cluster(ptx::map_to_rank(empty, rank));
+  }
+
+ private:
+  const Args& args_;
+  const SharedStorage<C>& shared_;
+  StageCursor x_, filter_;
+  int before_x_ = -1, before_filter_ = -1;
+};
+
+/// Descriptors of a slice's operands.
+template <class C>
+struct Slice {
+  std::uint64_t filter, pixels, row_step, low_pixels;
+
+  __device__ Slice(const Args& args, const Stages<C>& stages, int first) {
+    const Tiling& tiling = args.tiling;
+    const int plane_bytes = tiling.runs * tiling.run_pixels * kGranuleBytes;
+    filter = ptx::matrix_descriptor(stages.filter(), kBlockK * kGranuleBytes, 8 * kGranuleBytes,
+                                    ptx::Swizzle::none);
+    pixels = ptx::matrix_descriptor(stages.x() + first * kGranuleBytes, plane_bytes,
+                                    tiling.pitch * kGranuleBytes, ptx::Swizzle::none);
+    row_step = ptx::descriptor_step((tiling.runs == 1 ? args.planes.w : tiling.run_pixels) * kGranuleBytes);
+    low_pixels = ptx::descriptor_step(kSlicePlanes * plane_bytes);
+  }
+  __device__ __forceinline__ std::uint64_t filter_at(int tap, int term) const {
+    return filter + ptx::descriptor_step(tap * C::kTapBytes + term * C::kTermBytes);
+  }
+  __device__ __forceinline__ std::uint64_t pixels_at(int tap, int term) const {
+    return pixels + tap / kFilterSize * row_step + ptx::descriptor_step(tap % kFilterSize * kGranuleBytes) +
+           term * low_pixels;
+  }
+};
+
+inline constexpr int kOffsetsBarrier = 1;  // named barriers, one a consumer; 0 is __syncthreads
+inline constexpr int kTurnBarrier = 5;     // and on, one a consumer
+
+/// Turns of teams of one consumer; larger teams are alone. A barrier's parity tells one pass through the ring
+/// from the next only, so that nobody may wait for a stage before its last use has been waited for.
+template <class C>
+struct Turn {
+  int consumer;
+  bool waits, passes;
+
+  __device__ __forceinline__ void wait() const {
+    if (waits) ptx::named_barrier_sync(kTurnBarrier + consumer, 2 * 128);
+  }
+  __device__ __forceinline__ void pass() const {
+    if (passes) ptx::named_barrier_arrive(kTurnBarrier + (consumer + 1) % C::kConsumers, 2 * 128);
+  }
+};
+
+/// sums = the tile's products, scaled.
+template <class C>
+__device__ __forceinline__ void multiply(const Args& args, Sums<C>& sums, Stages<C>& stages, int first,
+                                         const Turn<C>& turn) {
+  turn.wait();
+  const int c_slices = slices(args.planes.c);
+  if constexpr (C::kTerms == 1) {
+#pragma unroll 1
+    for (int i = 0; i < c_slices; ++i) {
+      stages.wait();
+      if (i == c_slices - 1) turn.pass();
+      const Slice<C> slice(args, stages, first);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int tap = 0; tap < kTaps; ++tap)
+        ptx::wgmma_m64k16<C::kPixels>(sums, slice.filter_at(tap, 0), slice.pixels_at(tap, 0),
+                                      i > 0 || tap > 0);
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<1>();
+      stages.release();
+      stages.advance();
+    }
+    ptx::wgmma_wait_group<0>();
+    stages.release();
+  } else {
+    Sums<C> high, low;
+#pragma unroll
+    for (float& sum : sums) sum = 0;
+#pragma unroll 1
+    for (int i = 0; i < c_slices; ++i) {
+      stages.wait();
+      if (i == c_slices - 1) turn.pass();
+      const Slice<C> slice(args, stages, first);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int tap = 0; tap < kTaps; ++tap)
+        ptx::wgmma_m64k16<C::kPixels>(high, slice.filter_at(tap, 0), slice.pixels_at(tap, 0), tap > 0);
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<1>();
+      stages.release();
+      stages.advance();
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int tap = 0; tap < kTaps; ++tap) {
+        ptx::wgmma_m64k16<C::kPixels>(low, slice.filter_at(tap, 1), slice.pixels_at(tap, 0),
+                                      i > 0 || tap > 0);
+        ptx::wgmma_m64k16<C::kPixels>(low, slice.filter_at(tap, 0), slice.pixels_at(tap, 1), true);
+      }
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<1>();
+#pragma unroll
+      for (int j = 0; j < C::kPixels / 2; ++j) sums[j] += high[j];
+    }
+    ptx::wgmma_wait_group<0>();
+    stages.release();
+#pragma unroll
+    for (int j = 0; j < C::kPixels / 2; ++j) sums[j] = __fmaf_rn(low[j], kLowScale, sums[j]);
+  }
+}
+
+/// Where the pixels of a consumer's share of a tile are in y, in channel 0, to shared memory; < 0: nowhere.
+template <class C>
+__device__ __forceinline__ void locate_output(const Args& args, ptx::SharedAddress y_offset,
+                                              std::int64_t tile, int first, int consumer) {
+  const TilePlace place(args, tile, args.tiling.span(C::kPixels));
+  ptx::named_barrier_sync(kOffsetsBarrier + consumer, 128);  // the last tile's offsets have been read
+  for (int i = threadIdx.x % 128; i < C::kPixels; i += 128) {
+    const std::int64_t pixel = place.first + first + i / 8 * args.tiling.pitch + i % 8;
+    const std::int64_t batch_row = pixel / args.planes.w, image = batch_row / args.planes.h,
+                       column = pixel - batch_row * args.planes.w, row = batch_row - image * args.planes.h;
+    const bool live = pixel < place.end && column < args.q && row < args.p;
+    ptx::store_shared(y_offset + i * 8,
+                      live ? (image * args.k * args.p + row) * args.q + column : std::int64_t{-1});
+  }
+  ptx::named_barrier_sync(kOffsetsBarrier + consumer, 128);
+}
+
+/// Bias, Mish, Mish and stores, two neighbouring pixels at a time: both exist or neither where rows are even,
+/// since a tile begins at an even column.
+template <class C>
+__device__ __forceinline__ void store_tile(const Args& args, ptx::SharedAddress y_offset, Sums<C>& sums,
+                                           int k_first, const ChannelAffine (&affine)[2]) {
+  const int lane = threadIdx.x % 32;
+  const std::int64_t plane = std::int64_t{args.p} * args.q;
+  const bool pairs = args.q % 2 == 0;
+  const bool live[2] = {k_first < args.k, k_first + 8 < args.k};
+  float* const first_out = args.y + k_first * plane;
+  constexpr int kGroup = 2;  // fragments that go through the activation together
+  constexpr int kFragments = C::kPixels / 8;
+#pragma unroll
+  for (int first = 0; first < kFragments; first += kGroup) {
+    float v[4 * kGroup];
+#pragma unroll
+    for (int i = 0; i < 4 * kGroup; ++i)
+      v[i] = first + i / 4 < kFragments
+                 ? __fmaf_rn(sums[4 * first + i], affine[i / 2 % 2].scale, affine[i / 2 % 2].bias)
+                 : 0.0f;
+    mish_of_mish(v);
+#pragma unroll
+    for (int j = 0; j < kGroup && first + j < kFragments; ++j) {
+      const longlong2 offsets = ptx::load_shared_longlong2(y_offset + ((first + j) * 8 + 2 * (lane % 4)) * 8);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float* const pair = v + 4 * j + 2 * half;
+        float* const out = first_out + 8 * half * plane;
+        const bool first_live = live[half] && offsets.x >= 0, second_live = live[half] && offsets.y >= 0;
+        if (first_live && pairs) ptx::store_global(out + offsets.x, make_float2(pair[0], pair[1]));
+        if (first_live && !pairs) ptx::store_global(out + offsets.x, pair[0]);
+        if (second_live && !pairs) ptx::store_global(out + offsets.y, pair[1]);
+      }
+    }
+  }
+}
+
+template <class C>
+__device__ __forceinline__ void consume(const Args& args, const SharedStorage<C>& shared, const Walk& walk,
+                                        int consumer, int warp) {
+  const int c_slices = slices(args.planes.c);
+  const int teams = C::kConsumers / args.tiling.together, team = consumer / args.tiling.together;
+  const int first = consumer % args.tiling.together * (C::kPixels / 8) * args.tiling.pitch;
+  const int k_first = walk.k_tile * kBlockK + 16 * warp + threadIdx.x % 32 / 4;
+  const ChannelAffine affine[2] = {args.affine[k_first], args.affine[k_first + 8]};
+  const ptx::SharedAddress y_offset = shared.y_offset + consumer * C::kPixels * 8;
+  if (team >= teams) return;
+  for (int i = team; i < walk.tiles; i += teams) {
+    locate_output<C>(args, y_offset, walk.first + i * walk.step, first, consumer);
+    Sums<C> sums;
+    Stages<C> stages(args, shared, i * c_slices, args.resident ? 0 : i * c_slices);
+    const bool turns = args.tiling.together == 1;
+    multiply<C>(
+        args, sums, stages, first,
+        Turn<C>{.consumer = consumer, .waits = turns && i > 0, .passes = turns && i + 1 < walk.tiles});
+    store_tile<C>(args, y_offset, sums, k_first, affine);
+  }
+}
+
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__ Args args) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  const SharedStorage<C> shared(args, ptx::shared_address(memory));
+  // By shuffle, so that the compiler knows them to be uniform: a divergent role would serialise wgmma.
+  const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
+  const int warp = __shfl_sync(~0u, threadIdx.x % 128 / 32, 0);
+  const Walk walk(args);
+
+  if (threadIdx.x == 0) {
+    const int team_warps = args.tiling.together * kWarpsPerGroup;
+    for (int i = 0; i < args.x_stages; ++i) {
+      ptx::mbarrier_init(shared.x_full + i * 8, 1);
+      ptx::mbarrier_init(shared.x_empty + i * 8, team_warps);
+    }
+    for (int i = 0; i < args.filter_stages; ++i) {
+      ptx::mbarrier_init(shared.filter_full + i * 8, 1);
+      ptx::mbarrier_init(shared.filter_empty + i * 8, team_warps * args.cluster);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  if (args.cluster > 1)
+    ptx::cluster_sync();
+  else
+    __syncthreads();
+
+  if (group == 0) {
+    ptx::setmaxnreg_dec<C::kProducerRegisters>();
+    if (threadIdx.x == 0) produce(args, shared, walk);
+    __syncwarp();
+  } else {
+    ptx::setmaxnreg_inc<C::kConsumerRegisters>();
+    consume<C>(args, shared, walk, group - 1, warp);
+  }
+  // Its peers write to a thread block's shared memory until they end.
+  if (args.cluster > 1) ptx::cluster_sync();
+}
+
+}  // namespace convmish::hopper::packed
