@@ -19,14 +19,14 @@
 // 576 of them, 27 loads from shared memory and 44 instructions for loops and staging, so that they are 89 %
 // of all; with bias, Mishes and stores 85 % at c = 64. On an H200 at n64 c64 h256 w256 k128, 13.36 ms, the
 // issue slots are used to 81 %, the FMA pipe to 71 % and shared memory to 25 % (ncu). Left open: rows of y
-// that are no multiple of 32 bytes are stored in parts of sectors; the choice of the tile does not ask how
-// many multiprocessors it fills.
+// that are no multiple of 32 bytes are stored in parts of sectors.
 
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <string>
 
+#include "variants/common/configurations.hpp"
 #include "variants/common/divide_up.hpp"
 #include "variants/common/fast_divider.hpp"
 #include "variants/common/kernel.hpp"
@@ -321,38 +321,47 @@ Plan prepare_tile(const Problem& problem) {
                   std::to_string(Kernel::kTileK) + " channels a block"};
 }
 
-/// What the blocks of a tile compute for a shape, outputs that do not exist included.
+/// What a multiprocessor computes by a tile, outputs that do not exist included, though not those of whole
+/// warps, which do not compute.
 template <TileConfig kTile>
-std::int64_t computed_outputs(const Shape& shape) {
+double computed_outputs(const Shape& shape, const DeviceInfo& device) {
   using Kernel = RegisterBlockedKernel<kTile>;
-  const auto whole = [](std::int64_t extent, std::int64_t tile) { return divide_up(extent, tile) * tile; };
-  return shape.n * whole(shape.k, Kernel::kTileK) * whole(shape.p(), Kernel::kTileP) *
-         whole(shape.q(), Kernel::kTileQ);
+  const std::int64_t tiles_k = divide_up(shape.k, Kernel::kTileK);
+  const std::int64_t blocks =
+      shape.n * tiles_k * divide_up(shape.p(), Kernel::kTileP) * divide_up(shape.q(), Kernel::kTileQ);
+  const std::int64_t at_once = device.kind == DeviceKind::cuda ? device.multiprocessors : 1;
+  const double block_channels =
+      static_cast<double>(divide_up(shape.k, kWarpChannels) * kWarpChannels) / static_cast<double>(tiles_k);
+  return static_cast<double>(divide_up(blocks, at_once)) * (Kernel::kTileP * Kernel::kTileQ) * block_channels;
 }
 
-/// By the tile that computes least; of equals the first.
-template <TileConfig... kTiles>
-Plan prepare_best(const Problem& problem) {
-  struct Choice {
-    std::int64_t computed;
-    Plan (*prepare)(const Problem&);
-  };
-  const Choice choices[] = {{computed_outputs<kTiles>(problem.shape), prepare_tile<kTiles>}...};
-  return std::ranges::min_element(choices, {}, &Choice::computed)->prepare(problem);
+/// `time_per_output`: where all multiprocessors are full, relative to the first tile's, as an H200 takes it
+/// at n64 c64 h256 w256 k128.
+template <TileConfig kTile>
+Configuration tile(double time_per_output) {
+  using Kernel = RegisterBlockedKernel<kTile>;
+  return {.name = std::to_string(Kernel::kTileP) + "x" + std::to_string(Kernel::kTileQ) + "x" +
+                  std::to_string(Kernel::kTileK),
+          .cost =
+              [=](const Shape& shape, const DeviceInfo& device) {
+                return time_per_output * computed_outputs<kTile>(shape, device);
+              },
+          .prepare = prepare_tile<kTile>};
 }
 
-const RegisterVariant registered{portable_variant({
-    .name = "register_blocked",
-    .summary = "8 columns of 8 channels a thread from registers; slices of x and filter double-buffered",
-    .math = MathClass::fp32,
-    .pipe = Pipe::ffma,
-    .prepare = prepare_best<TileConfig{.groups_q = 4, .warps_p = 4, .warps_k = 2},   //
-                            TileConfig{.groups_q = 2, .warps_p = 4, .warps_k = 2},   //
-                            TileConfig{.groups_q = 1, .warps_p = 2, .warps_k = 2},   //
-                            TileConfig{.groups_q = 4, .warps_p = 8, .warps_k = 1},   //
-                            TileConfig{.groups_q = 2, .warps_p = 8, .warps_k = 1},   //
-                            TileConfig{.groups_q = 1, .warps_p = 4, .warps_k = 1}>,  //
-})};
+const RegisterVariant registered{configured_variant(
+    portable_variant({
+        .name = "register_blocked",
+        .summary = "8 columns of 8 channels a thread from registers; slices of x and filter double-buffered",
+        .math = MathClass::fp32,
+        .pipe = Pipe::ffma,
+    }),
+    {tile<TileConfig{.groups_q = 4, .warps_p = 4, .warps_k = 2}>(1.00),
+     tile<TileConfig{.groups_q = 2, .warps_p = 4, .warps_k = 2}>(1.04),
+     tile<TileConfig{.groups_q = 1, .warps_p = 2, .warps_k = 2}>(1.02),
+     tile<TileConfig{.groups_q = 4, .warps_p = 8, .warps_k = 1}>(1.01),
+     tile<TileConfig{.groups_q = 2, .warps_p = 8, .warps_k = 1}>(1.04),
+     tile<TileConfig{.groups_q = 1, .warps_p = 4, .warps_k = 1}>(1.02)})};
 
 }  // namespace
 }  // namespace convmish

@@ -48,10 +48,10 @@ def matches(variant: Variant, pattern: str) -> bool:
 
 
 def new_case(variant: Variant, shape: dict, plan: dict, device: str, repeat: str | None) -> dict[str, Any]:
-    """A case of which nothing is known yet, with every key of schema 1.3."""
+    """A case of which nothing is known yet, with every key of schema 1.4."""
     unknown = dict.fromkeys(
         ("reason", "detail", "error", "time_ms", "clocks", "noisy", "noise", "floor_ms", "binding_ceiling",
-         "percent_of_floor", "speedup", "prepare_ms", "workspace_bytes", "plan_bytes", "launch", "note")
+         "percent_of_floor", "speedup", "prepare_ms", "workspace_bytes", "plan_bytes", "launch", "configuration", "note")
     )  # fmt: skip
     return unknown | {
         "variant": variant.name,

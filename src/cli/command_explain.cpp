@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
+#include "cli/configurations.hpp"
 #include "cli/open_device.hpp"
 #include "core/registry.hpp"
 #include "report/environment.hpp"
@@ -45,6 +46,8 @@ ExitCode command_explain(const CommandLine& line, const DeviceFactories& devices
   const OpenedDevice opened = device_opener(line, devices, host_environment(line.arguments))();
   Device& device = *opened.device;
   const Variant& variant = form_for(device.info().kind, forms);
+  const ConfigurationOptions configurations = configuration_options(line.tuning);
+  check_configurations(configurations, device.info(), {&variant}, Registry::instance());
 
   // Shared memory is recorded by the CPU device, whichever is explained.
   const auto emulated = std::ranges::find(forms, true, &Variant::emulated);
@@ -58,7 +61,7 @@ ExitCode command_explain(const CommandLine& line, const DeviceFactories& devices
   const TerminalStyle style = terminal_style(STDOUT_FILENO);
   std::string_view gap;
   for (const Shape& shape : asked ? line.run.shapes : std::vector{kHeadlineShape}) {
-    const ResourceCard card = explain(variant, shape, here, recordable);
+    const ResourceCard card = explain(variant, shape, here, recordable, configurations);
     fmt::print(
         "{}{}", gap,
         resource_card_text(card, asked ? "asked for" : "default: the headline shape", opened.reason, style));

@@ -9,6 +9,7 @@
 #include "cli/baseline_gate.hpp"
 #include "cli/case_exit_code.hpp"
 #include "cli/commands.hpp"
+#include "cli/configurations.hpp"
 #include "cli/failure.hpp"
 #include "cli/open_device.hpp"
 #include "cli/progress.hpp"
@@ -83,11 +84,14 @@ class GrowingReport {
 }  // namespace
 
 ExitCode command_run(const CommandLine& line, const DeviceFactories& devices, const Registry& registry) {
-  ReportFiles files(line.report, {line.config, line.baseline});
+  ReportFiles files(line.report, {line.config, line.baseline, line.tuning.table, line.tuning.out});
   std::FILE* const out = files.text_stream();
   std::optional<BaselineGate> gate;
   if (!line.baseline.empty()) gate.emplace(line.baseline, line.gate);
-  RunnerOptions options{.run = line.run, .baseline = std::string(kDefaultBaseline)};
+  TuningOutput tuned(line.tuning.out);
+  RunnerOptions options{.run = line.run,
+                        .baseline = std::string(kDefaultBaseline),
+                        .configurations = configuration_options(line.tuning)};
   if (options.run.fills.empty()) options.run.fills = default_fills();
   Report report;
   report.environment = host_environment(line.arguments);
@@ -99,6 +103,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices, co
   if (gate) gate->refuse_other_device(kThisRun, device);
   report.ceilings = supervisor.device().ceilings;
   const auto variants = select_variants(registry, device.kind, options.run.variants);
+  check_configurations(options.configurations, device, variants, registry);
   std::string shape_reason = "asked for";
   if (options.run.shapes.empty()) {
     const DefaultShape chosen = default_shape(supervisor.device());
@@ -137,6 +142,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices, co
       progress.end_shape();
       growing.adopt(results);
       growing.end_shape();
+      tuned.keep(device, variants, results);
       fmt::print(out, "\n{}", shape_table(results, device, options.baseline, style));
       std::fflush(out);
       growing.catch_up();

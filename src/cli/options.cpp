@@ -47,6 +47,7 @@ constexpr std::string_view kExamples = R"(
   convmish-bench --config configs/edges.json --no-time --device cpu
   convmish-bench --variant tiled --min-time 1 --json tiled.json
   convmish-bench explain tiled --shape n64c64h256w256k128
+  convmish-bench --config configs/resnet.json --tune --tune-out tune.json
   convmish-bench --config configs/resnet.json --baseline yesterday.json --max-slowdown 3%
   convmish-bench verify --tensors out/ --math-class tf32
   convmish-bench draw --tensors in/ --shape n8c64h56w56k64 --fill normal,wide
@@ -57,7 +58,7 @@ constexpr std::string_view kExitCodes = R"(
   1  a case failed or is mistrusted, an impossible time included
   2  a case is slower than the baseline report allows, or passed there and is
      wrong now; not one that is skipped or missing now
-  3  the command line, a config file or an output path is wrong
+  3  the command line, a config file, a tuning table or an output path is wrong
   4  no usable device, the machine misbehaves, or nothing could run
   5  a variant crashed or timed out
 )";
@@ -224,6 +225,22 @@ std::vector<Option> option_table() {
        "run, if driver and tool are the same, rather than\n"
        "measure them (default: on)",
        [](const Values& values, CommandLine& line) { line.kept_ceilings = values.back() == kOn; }},
+      {"Tile configurations", "tune", kRun, Takes::nothing, "",
+       "time every tile configuration that a variant has compiled in,\n"
+       "and run it with the fastest for the shape",
+       [](const Values&, CommandLine& line) { line.tuning.tune = true; }},
+      {"Tile configurations", "tune-out", kRun, Takes::value, "FILE",
+       "with --tune: keep what was fastest in this tuning table,\n"
+       "beside what it holds already",
+       [](const Values& values, CommandLine& line) { line.tuning.out = values.back(); }},
+      {"Tile configurations", "tune-table", kRun | kExplain, Takes::value, "FILE",
+       "without --tune: take what this table says was fastest, by\n"
+       "device and shape; where it is silent, a rule of the variant's\n"
+       "decides (default: the tool's own, configs/tune.json)",
+       [](const Values& values, CommandLine& line) { line.tuning.table = values.back(); }},
+      {"Tile configurations", "configuration", kRun | kExplain, Takes::value, "NAME",
+       "run with this one each variant that has it",
+       [](const Values& values, CommandLine& line) { line.tuning.configuration = values.back(); }},
       {"Output", "json", kRun | kSelftest | kVerify, Takes::value, "FILE",
        "write the report there too; /dev/stdout then gets nothing else",
        [](const Values& values, CommandLine& line) { line.report.json = values.back(); }},
@@ -364,6 +381,12 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
   for (const char* const of_gate : {"max-slowdown", "force"})
     if (line.verb == Verb::run && tokens.given.contains(of_gate) && !tokens.given.contains("baseline"))
       throw InputError(fmt::format("--{} says nothing without --baseline FILE", of_gate));
+  if (tokens.given.contains("tune-out") && !tokens.given.contains("tune"))
+    throw InputError("--tune-out says nothing without --tune");
+  for (const char* const instead : {"tune-table", "configuration"})
+    if (tokens.given.contains(instead) && tokens.given.contains("tune"))
+      throw InputError(
+          fmt::format("--{} says nothing beside --tune, which times all configurations", instead));
   apply_options(tokens, table, line);  // a mistake here is told before the file is looked at
   if (const auto config = tokens.given.find("config"); config != tokens.given.end()) {
     line.config = config->second.back();

@@ -29,6 +29,14 @@ struct GateOptions {
   bool force = false;          // compare what should not be compared
 };
 
+/// How the configuration of a variant that has several is chosen.
+struct TuningOptions {
+  std::string configuration;    // of each variant that has it; empty: of none
+  bool tune = false;            // time all of them first
+  std::filesystem::path table;  // what was fastest earlier; empty: the table that the tool comes with
+  std::filesystem::path out;    // what is fastest now; empty: nowhere
+};
+
 /// Tensors to write, or to verify.
 struct TensorOptions {
   std::vector<std::filesystem::path> folders;
@@ -47,6 +55,7 @@ struct CommandLine {
   ReportPaths report;
   std::filesystem::path baseline;  // the earlier report that a run is held against; empty: none
   GateOptions gate;
+  TuningOptions tuning;
   TensorOptions tensors;
   std::span<const char* const> arguments;  // main's argv, for the report; not a copy
 };

@@ -59,6 +59,7 @@ TimeLeft time_left_of(const RunOptions& run, std::size_t variants) {
 void begin_step(TimeLeft& left, const RunOptions& run, std::size_t variant, const Step& step, double now) {
   switch (step.kind) {
     case Step::Kind::idle:
+    case Step::Kind::tune:
       return;
     case Step::Kind::check:
       return left.begin_check(

@@ -15,20 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-/// One step of a JSON pointer, RFC 6901.
-std::string pointer_step(std::string_view key) {
-  std::string step = "/";
-  for (const char c : key) {
-    if (c == '~')
-      step += "~0";
-    else if (c == '/')
-      step += "~1";
-    else
-      step += c;
-  }
-  return step;
-}
-
 /// Refuses a key that stands twice in one object: JSON leaves open which of the two counts. Sees the
 /// parser's events, and follows where in the document it is.
 class DuplicateKeyGuard {
@@ -77,7 +63,34 @@ class DuplicateKeyGuard {
   std::vector<Level> open_;
 };
 
+/// `input`: anything that the library parses.
+template <class Input>
+json parse(Input& input, const std::string& source) {
+  try {
+    return json::parse(input, DuplicateKeyGuard(source));
+  } catch (const json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...": the class is not for users.
+    const std::string_view message = error.what();
+    const std::size_t bracket = message.find("] ");
+    throw InputError(
+        fmt::format("{}: not JSON: {}", source, message.substr(bracket == message.npos ? 0 : bracket + 2)));
+  }
+}
+
 }  // namespace
+
+std::string pointer_step(std::string_view key) {
+  std::string step = "/";
+  for (const char c : key) {
+    if (c == '~')
+      step += "~0";
+    else if (c == '/')
+      step += "~1";
+    else
+      step += c;
+  }
+  return step;
+}
 
 JsonNode JsonNode::at(const std::string& key) const {
   return {file_, value_.at(key), pointer_ + pointer_step(key)};
@@ -117,15 +130,11 @@ nlohmann::json parse_json_file(const std::filesystem::path& path) {
     throw InputError(fmt::format("{}: is a directory; want a file", file));
   std::ifstream stream(path);
   if (!stream) throw InputError(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
-  try {
-    return json::parse(stream, DuplicateKeyGuard(file));
-  } catch (const json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...": the class is not for users.
-    const std::string_view message = error.what();
-    const std::size_t bracket = message.find("] ");
-    throw InputError(
-        fmt::format("{}: not JSON: {}", file, message.substr(bracket == message.npos ? 0 : bracket + 2)));
-  }
+  return parse(stream, file);
+}
+
+nlohmann::json parse_json(std::string_view text, const std::string& source) {
+  return parse(text, source);
 }
 
 }  // namespace convmish

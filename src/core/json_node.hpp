@@ -49,9 +49,14 @@ class JsonNode {
   std::string pointer_;
 };
 
+/// One step of a JSON pointer: "/" and the key, escaped.
+std::string pointer_step(std::string_view key);
+
 /// The document in a file. Throws InputError "FILE: reason" for a file that cannot be read, is not JSON
 /// (with line and column), or has a key twice in one object.
 nlohmann::json parse_json_file(const std::filesystem::path& path);
+/// The same of a text that `source` names in messages.
+nlohmann::json parse_json(std::string_view text, const std::string& source);
 
 /// A number without a fraction, however it is written: 64, 64.0 and 6.4e1 are one number in JSON.
 template <class Integer>

@@ -126,6 +126,19 @@ namespace reason {
 inline constexpr std::string_view interrupted = "interrupted";
 }  // namespace reason
 
+/// Which of a variant's configurations a case ran with.
+struct ConfigurationChoice {
+  /// A configuration by its time.
+  struct Timed {
+    std::string name;
+    double median_ms = 0;
+  };
+
+  std::string name;
+  ChosenBy by = ChosenBy::rule;
+  std::vector<Timed> timed;  // where the times decided: of all that can compute the shape
+};
+
 /// One variant on one shape on one device.
 struct CaseResult {
   std::string variant;
@@ -152,9 +165,10 @@ struct CaseResult {
   std::optional<std::int64_t> workspace_bytes, plan_bytes;
   std::optional<LaunchGeometry> launch;
   Algorithm algorithm = Algorithm::direct;
-  std::string note;                  // what the plan chose
-  std::vector<std::string> remarks;  // what to know beside the verdict, a line each
-  std::string repeat;                // the command line that repeats this case
+  std::optional<ConfigurationChoice> configuration;  // absent where there is nothing to choose, or none was
+  std::string note;                                  // what the plan chose
+  std::vector<std::string> remarks;                  // what to know beside the verdict, a line each
+  std::string repeat;                                // the command line that repeats this case
 };
 
 /// The machine, as far as a reader of the report needs it to believe or repeat a figure. Empty: not known.

@@ -63,8 +63,9 @@ struct Problem {
   float* y = nullptr;             // for a plan search only: valid during prepare, contents are free
   const DeviceInfo* device = nullptr;
   PlanMemory* memory = nullptr;
-  Stream stream = nullptr;  // prepare's device work goes here, and may be waited for
-  bool timed = true;        // false: the plan is checked only, a search need not find the fastest
+  Stream stream = nullptr;      // prepare's device work goes here, and may be waited for
+  bool timed = true;            // false: the plan is checked only, a search need not find the fastest
+  std::string configuration{};  // one of the variant's; empty: as its rule has it
 };
 
 /// What `launch` is given. All device work goes on `stream`, and launch does not wait for it.
@@ -118,6 +119,12 @@ struct Variant {
   std::function<std::optional<std::string>(const Shape&, const DeviceInfo&)> supports{};
   /// Throws Unsupported, OutOfMemory or DeviceError.
   std::function<Plan(const Problem&)> prepare{};
+  /// What it has compiled in to choose from, tiles say, by name; prepare() throws Unsupported for one that
+  /// cannot compute the problem. Empty: there is nothing to choose.
+  std::vector<std::string> configurations{};
+  /// The one that prepare() takes where it is told none. Set where there are any. Throws Unsupported where
+  /// none can compute the shape.
+  std::function<std::string(const Shape&, const DeviceInfo&)> preferred_configuration{};
 
   std::string file{};  // filled in by RegisterVariant, for the message about a name used twice
 };

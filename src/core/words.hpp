@@ -43,6 +43,10 @@ enum class ClockLimit {
   display_clocks
 };
 
+/// Why a case ran with its configuration: the variant's rule, a tuning table, the times of all of them, or
+/// the user's word.
+enum class ChosenBy { rule, table, tuning, request };
+
 /// What a variant is for. A selection takes `standard` ones by name, by glob and by `all`; `ablation`, which
 /// takes a step away from another to measure it, by its exact name or by the group's only; `mutant`, which is
 /// wrong on purpose, never: selftest runs those.
@@ -128,6 +132,12 @@ struct Words<ClockLimit> {
                                    Word{ClockLimit::hw_thermal, "hw_thermal"},
                                    Word{ClockLimit::power_brake, "power_brake"},
                                    Word{ClockLimit::display_clocks, "display_clocks"}};
+};
+template <>
+struct Words<ChosenBy> {
+  static constexpr std::string_view name = "choice";
+  static constexpr std::array list{Word{ChosenBy::rule, "rule"}, Word{ChosenBy::table, "table"},
+                                   Word{ChosenBy::tuning, "tuning"}, Word{ChosenBy::request, "request"}};
 };
 template <>
 struct Words<Verdict> {

@@ -209,6 +209,19 @@ void describe(Field& field, Is<ClockTrace> auto& clocks) {
 }
 
 template <class Field>
+void describe(Field& field, Is<ConfigurationChoice::Timed> auto& timed) {
+  field("name", timed.name);
+  field.milliseconds("median_ms", timed.median_ms);
+}
+
+template <class Field>
+void describe(Field& field, Is<ConfigurationChoice> auto& choice) {
+  field("name", choice.name);
+  field("chosen_by", choice.by);
+  field("timed", choice.timed);
+}
+
+template <class Field>
 void describe(Field& field, Is<LaunchGeometry> auto& launch) {
   field("grid", launch.grid);
   field("block", launch.block);
@@ -269,6 +282,7 @@ void describe(Field& field, Is<CaseResult> auto& result) {
   field("workspace_bytes", result.workspace_bytes);
   field("plan_bytes", result.plan_bytes);
   field("launch", result.launch);
+  field.added("configuration", result.configuration);
   field("note", result.note);
   field.added("remarks", result.remarks);
   field("repeat", result.repeat);

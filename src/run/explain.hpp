@@ -5,6 +5,7 @@
 
 #include "core/device.hpp"
 #include "core/resource_card.hpp"
+#include "run/configuration.hpp"
 
 namespace convmish {
 
@@ -25,6 +26,6 @@ struct RecordableVariant {
 /// memory is recorded on a single image of the shape, of which one block runs. Throws DeviceError, and what
 /// the variant throws except Unsupported and OutOfMemory.
 ResourceCard explain(const Variant& variant, const Shape& shape, const ExplainedDevice& here,
-                     const RecordableVariant& recordable);
+                     const RecordableVariant& recordable, const ConfigurationOptions& configurations = {});
 
 }  // namespace convmish

@@ -34,7 +34,7 @@ void SharedOutput::restore() {
 }
 
 PreparedVariant::PreparedVariant(Device& device, const Variant& variant, Inputs& inputs, SharedOutput& output,
-                                 Purpose purpose)
+                                 Purpose purpose, const std::string& configuration)
     : device_(device), variant_(variant), output_(output) {
   const Shape& shape = inputs.spec().shape;
   if (variant.supports)
@@ -47,7 +47,8 @@ PreparedVariant::PreparedVariant(Device& device, const Variant& variant, Inputs&
                         .device = &device.info(),
                         .memory = this,
                         .stream = device.stream(),
-                        .timed = purpose == Purpose::timing};
+                        .timed = purpose == Purpose::timing,
+                        .configuration = configuration};
   device.synchronize();
   const auto start = std::chrono::steady_clock::now();
   plan_ = variant.prepare(problem);

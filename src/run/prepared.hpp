@@ -44,10 +44,10 @@ class PreparedVariant final : public PlanMemory {
  public:
   enum class Purpose { timing, check_only, description };  // description: it is never launched
 
-  /// Asks whether the variant takes this shape, then prepares it. Throws Unsupported, OutOfMemory,
-  /// DeviceError, or whatever the variant throws.
+  /// Asks whether the variant takes this shape, then prepares it, in one of its configurations where it is
+  /// not to follow its rule. Throws Unsupported, OutOfMemory, DeviceError, or whatever the variant throws.
   PreparedVariant(Device& device, const Variant& variant, Inputs& inputs, SharedOutput& output,
-                  Purpose purpose);
+                  Purpose purpose, const std::string& configuration = {});
 
   const Variant& variant() const { return variant_; }
   const Plan& plan() const { return plan_; }

@@ -82,6 +82,7 @@ class ShapeRun {
   }
 
   std::vector<CaseResult> run() {
+    choose_configurations();
     if (options_.run.check) {
       for (const Fill fill : options_.run.fills) {
         check_fill(fill);
@@ -111,6 +112,34 @@ class ShapeRun {
   void for_each_running(Step step) {
     for (std::size_t i = 0; i < variants_.size(); ++i)
       if (still_runs(results_[i])) guarded(device_, results_[i], [&] { step(*variants_[i], results_[i]); });
+  }
+
+  void choose_configurations() {
+    if (!options_.configurations.tune)
+      return for_each_running([&](const Variant& variant, CaseResult& result) {
+        adopt_choice(result, choose_configuration(variant, shape_, device_.info(), options_.configurations));
+      });
+    std::optional<Inputs> inputs;
+    std::optional<SharedOutput> output;
+    for_each_running([&](const Variant& variant, CaseResult& result) {
+      if (variant.configurations.empty()) return;
+      const auto tell_tune = [&] { tell(variant, {Step::Kind::tune}); };
+      tell_tune();
+      if (!inputs) inputs.emplace(device_, options_.run.fills.front(), options_.run.seed, shape_);
+      if (!output) output.emplace(device_, shape_);
+      try {
+        adopt_choice(result, tune(device_, variant, *inputs, *output, options_.run.timing, tell_tune));
+      } catch (...) {
+        inputs.reset();
+        output.reset();
+        throw;
+      }
+    });
+  }
+
+  void adopt_choice(CaseResult& result, std::optional<ConfigurationChoice> choice) {
+    result.configuration = std::move(choice);
+    result.repeat = repeat_command(result, options_.run, device_.info());
   }
 
   void check_fill(Fill fill) {
@@ -159,7 +188,8 @@ class ShapeRun {
       try {
         Inputs inputs(device_, Fill::kernelbench, options_.run.seed, shape);  // anew: their x is redrawn
         if (!output) output.emplace(device_, shape);
-        PreparedVariant prepared(device_, variant, inputs, *output, Purpose::check_only);
+        PreparedVariant prepared(device_, variant, inputs, *output, Purpose::check_only,
+                                 name_of(result.configuration));
         for (ToleranceResult& told : apply_kernelbench(device_, prepared, inputs, *output))
           result.tolerances.push_back(std::move(told));
       } catch (const OutOfMemory& error) {  // the verdict does not hang on it
@@ -173,7 +203,7 @@ class ShapeRun {
     // The whole batch is what will be timed: that very plan is then checked.
     const auto purpose = inputs.spec().shape == shape_ ? Purpose::timing : Purpose::check_only;
     output.release_workspace();  // one of the variant's own size: the guard zone begins where it ends
-    PreparedVariant prepared(device_, variant, inputs, output, purpose);
+    PreparedVariant prepared(device_, variant, inputs, output, purpose, name_of(result.configuration));
     if (!result.prepare_ms) describe_plan(prepared, result);  // of the first fill: all of its images
     FillResult check = verify(device_, prepared, inputs, output, samples);
     for (const Tolerance& tolerance : options_.run.tolerances)
@@ -197,7 +227,8 @@ class ShapeRun {
       guarded_timing(device_, result, [&] {
         tell(variant, {Step::Kind::prepare});
         if (!output) output.emplace(device_, shape_);
-        auto one = std::make_unique<PreparedVariant>(device_, variant, inputs, *output, Purpose::timing);
+        auto one = std::make_unique<PreparedVariant>(device_, variant, inputs, *output, Purpose::timing,
+                                                     name_of(result.configuration));
         other_inputs.x(variant.layout);
         if (!result.prepare_ms) describe_plan(*one, result);
         if (options_.run.check) {
@@ -243,7 +274,7 @@ class ShapeRun {
     result.plan_bytes = prepared.plan_bytes();
     result.launch = plan.geometry;
     result.algorithm = plan.algorithm;
-    result.note = plan.note;
+    result.note = note_with_choice(plan.note, result.configuration);
   }
 
   /// What was timed must be what was verified.
@@ -334,6 +365,8 @@ std::string repeat_command(const CaseResult& result, const RunOptions& options, 
   for (const Fill fill : result.fills) fills += (fills.empty() ? "" : ",") + std::string(to_string(fill));
   command += " --fill " + fills;
   for (const Tolerance& tolerance : options.tolerances) command += " --tolerance " + to_string(tolerance);
+  if (result.configuration && result.configuration->by != ChosenBy::rule)
+    command += " --configuration " + result.configuration->name;
   if (!options.check) command += " --no-check";
   if (!options.time) command += " --no-time";
 

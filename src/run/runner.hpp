@@ -10,6 +10,7 @@
 #include "core/plan.hpp"
 #include "core/registry.hpp"
 #include "core/result.hpp"
+#include "run/configuration.hpp"
 #include "run/step.hpp"
 
 namespace convmish {
@@ -18,6 +19,7 @@ struct RunnerOptions {
   RunOptions run;                            // with at least one fill
   std::string baseline;                      // name of the variant that `speedup` is told against
   std::optional<DeviceCeilings> ceilings{};  // of the device; absent: no floor is told
+  ConfigurationOptions configurations{};
 };
 
 /// Who wants to know of a run while it goes on; either may be left out.

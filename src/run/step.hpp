@@ -9,7 +9,7 @@
 namespace convmish {
 
 struct Step {
-  enum class Kind : std::uint8_t { idle, check, check_tolerance, prepare, time, check_after_timing };
+  enum class Kind : std::uint8_t { idle, tune, check, check_tolerance, prepare, time, check_after_timing };
 
   Kind kind = Kind::idle;
   Fill fill = Fill::kernelbench;  // of a check
@@ -19,6 +19,8 @@ inline std::string to_string(const Step& step) {
   switch (step.kind) {
     case Step::Kind::idle:
       return "starting";
+    case Step::Kind::tune:
+      return "tune";
     case Step::Kind::check:
       return "check " + std::string(to_string(step.fill));
     case Step::Kind::check_tolerance:

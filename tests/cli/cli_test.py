@@ -61,6 +61,77 @@ class BadCommandLine(Cli):
         self.assertEqual(completed.returncode, USAGE)
 
 
+class Tuning(Cli):
+    SHAPE = "n1c2h6w10k3"
+    RUN = ["--device", "cpu", "--variant", "register_blocked", "--samples", "3", "--fill", "normal"]
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.table = pathlib.Path(folder.name) / "tune.json"
+        self.report = pathlib.Path(folder.name) / "report.json"
+
+    def run_case(self, *arguments):
+        completed = run(*self.RUN, "--shape", self.SHAPE, "--json", self.report, *arguments)
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        report = json.loads(self.report.read_text())
+        self.device = report["environment"]["device"]["name"]
+        return report["cases"][0]
+
+    def test_rule_request_and_tuning(self):
+        by_rule = self.run_case()["configuration"]
+        self.assertEqual((by_rule["chosen_by"], by_rule["timed"]), ("rule", []))
+        case = self.run_case("--configuration", "4x32x128")
+        self.assertEqual(case["configuration"], {"name": "4x32x128", "chosen_by": "request", "timed": []})
+        self.assertEqual(case["note"], "4x32 outputs of 128 channels a block; asked for")
+        self.assertIn(" --configuration 4x32x128", case["repeat"])
+        tuned = self.run_case("--tune")["configuration"]
+        fastest = min(tuned["timed"], key=lambda timed: timed["median_ms"])
+        self.assertEqual((tuned["name"], tuned["chosen_by"], len(tuned["timed"])), (fastest["name"], "tuning", 6))
+
+    def test_table_is_written_added_to_and_used(self):
+        kept = {"why": "mine", "devices": {"a GPU": {"tiled:fp32": {"n1c1h3w3k1": "8x8"}}}}
+        self.table.write_text(json.dumps(kept))
+        tuned = self.run_case("--tune", "--tune-out", self.table)["configuration"]["name"]
+        table = json.loads(self.table.read_text())
+        kept["devices"][self.device] = {"register_blocked:fp32": {self.SHAPE: tuned}}
+        self.assertEqual(table, kept)
+        case = self.run_case("--tune-table", self.table)
+        self.assertEqual(case["configuration"], {"name": tuned, "chosen_by": "table", "timed": []})
+        self.assertTrue(case["note"].endswith("; from the tuning table"), case["note"])
+        explained = run("explain", "register_blocked", "--shape", self.SHAPE, "--device", "cpu", "--tune-table", self.table)
+        self.assertIn("from the tuning table", explained.stdout)
+
+    def test_bad_table_is_told_before_the_run(self):
+        self.run_case()
+        self.table.write_text(json.dumps({"devices": {self.device: {"register_blocked:fp32": {self.SHAPE: "1x1"}}}}))
+        pointer = "/devices/" + self.device.replace("~", "~0").replace("/", "~1")
+        self.assert_refused(
+            USAGE,
+            f'{self.table}: {pointer}/register_blocked:fp32/{self.SHAPE}: unknown configuration "1x1"; '
+            "want one of 4x32x128, 8x16x128, 8x8x128, 8x32x64, 16x16x64, 16x8x64",
+            *self.RUN, "--tune-table", self.table)  # fmt: skip
+        self.table.write_text('{"devices": []}')
+        for option in (["--tune-table"], ["--tune", "--tune-out"]):
+            self.assert_refused(
+                USAGE, f"{self.table}: /devices: is an empty array; want an object of devices by name",
+                *self.RUN, *option, self.table)  # fmt: skip
+
+    def test_configuration_of_none(self):
+        self.assert_refused(
+            USAGE, '--configuration: no variant of the run has "4x32x12"; closest: 4x32x128',
+            *self.RUN, "--configuration", "4x32x12")  # fmt: skip
+        self.assert_refused(
+            USAGE, '--configuration: no variant of the run has "4x32x128"; none has any',
+            *SMALL, "--configuration", "4x32x128")  # fmt: skip
+
+    def test_options_that_say_nothing_together(self):
+        self.assert_refused(USAGE, "--tune-out says nothing without --tune", "--tune-out", self.table)
+        self.assert_refused(
+            USAGE, "--tune-table says nothing beside --tune, which times all configurations",
+            "--tune", "--tune-table", self.table)  # fmt: skip
+
+
 class BadFiles(Cli):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()

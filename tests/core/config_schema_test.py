@@ -1,6 +1,6 @@
-"""The config schema accepts every shipped config, and refuses every bad one that a schema can see through.
+"""The schemas accept every shipped config and tuning table, and refuse every bad one that a schema can see through.
 
-Those of bad_configs/beyond_schema/ are for the loader alone. Usage: config_schema_test.py CHECK_JSONSCHEMA
+Those of beyond_schema/ are for the loaders alone. Usage: config_schema_test.py CHECK_JSONSCHEMA
 """
 
 import json
@@ -11,7 +11,8 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 CONFIGS = HERE.parents[1] / "configs"
-SCHEMA = CONFIGS / "schema" / "config.schema.json"
+SCHEMAS = CONFIGS / "schema"
+TABLE = CONFIGS / "tune.json"
 
 
 def check(*arguments):
@@ -21,19 +22,33 @@ def check(*arguments):
     return json.loads(completed.stdout)
 
 
-class ConfigSchema(unittest.TestCase):
-    def test_is_a_schema(self):
-        self.assertEqual(check("--check-metaschema", SCHEMA)["status"], "ok")
+class Schema:
+    """Of files of one kind: `schema`, the `shipped` files and the folder of `bad` ones."""
 
-    def test_accepts_every_shipped_config(self):
-        verdict = check("--schemafile", SCHEMA, *CONFIGS.glob("*.json"))
+    def test_is_a_schema(self):
+        self.assertEqual(check("--check-metaschema", self.schema)["status"], "ok")
+
+    def test_accepts_every_shipped_file(self):
+        verdict = check("--schemafile", self.schema, *self.shipped)
         self.assertEqual(verdict["status"], "ok", verdict)
 
-    def test_refuses_every_bad_config(self):
-        files = {str(file) for file in (HERE / "bad_configs").glob("*.json")}
-        verdict = check("--schemafile", SCHEMA, *files)
+    def test_refuses_every_bad_file(self):
+        files = {str(file) for file in self.bad.glob("*.json")}
+        verdict = check("--schemafile", self.schema, *files)
         self.assertEqual(verdict["parse_errors"], [])
         self.assertEqual({error["filename"] for error in verdict["errors"]}, files)
+
+
+class ConfigSchema(Schema, unittest.TestCase):
+    schema = SCHEMAS / "config.schema.json"
+    shipped = [file for file in CONFIGS.glob("*.json") if file != TABLE]
+    bad = HERE / "bad_configs"
+
+
+class TuneSchema(Schema, unittest.TestCase):
+    schema = SCHEMAS / "tune.schema.json"
+    shipped = [TABLE]
+    bad = HERE / "bad_tables"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/shape_text.hpp"
+#include "tests/core/bad_files.hpp"
 
 namespace convmish {
 namespace {
@@ -155,43 +156,25 @@ TEST_F(LoadConfig, SaysThatAFileIsADirectory) {
   EXPECT_EQ(refusal(kBadConfigs), kBadConfigs.string() + ": is a directory; want a file");
 }
 
-/// A line "FILE: message" of messages.txt.
-struct BadConfig {
-  std::string file, message;
-};
-
-std::vector<BadConfig> bad_configs() {
-  std::vector<BadConfig> list;
-  std::ifstream lines(kBadConfigs / "messages.txt");
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(": ");
-    list.push_back({line.substr(0, colon), line.substr(colon + 2)});
-  }
-  return list;
-}
-
-class BadConfigFile : public testing::TestWithParam<BadConfig> {};
+class BadConfigFile : public testing::TestWithParam<BadFile> {};
 
 TEST_P(BadConfigFile, GetsItsMessage) {
   const fs::path file = kBadConfigs / GetParam().file;
   EXPECT_EQ(refusal(file), file.string() + ": " + GetParam().message);
 }
 
-INSTANTIATE_TEST_SUITE_P(Plan, BadConfigFile, testing::ValuesIn(bad_configs()),
-                         [](const auto& test) { return fs::path(test.param.file).stem().string(); });
+INSTANTIATE_TEST_SUITE_P(Plan, BadConfigFile, testing::ValuesIn(bad_files(kBadConfigs)),
+                         [](const auto& test) { return test.param.name(); });
 
 TEST(BadConfigFiles, AllHaveAMessage) {
-  std::set<std::string> files, told;
-  for (const auto& entry : fs::recursive_directory_iterator(kBadConfigs))
-    if (entry.path().extension() == ".json") files.insert(fs::relative(entry.path(), kBadConfigs).string());
-  for (const BadConfig& config : bad_configs()) told.insert(config.file);
-  EXPECT_EQ(files, told);
+  EXPECT_TRUE(each_has_its_message(kBadConfigs));
 }
 
 std::vector<fs::path> shipped_configs() {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(kShippedConfigs))
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
+    if (entry.path().extension() == ".json" && entry.path().filename() != "tune.json")  // a tuning table
+      files.push_back(entry.path());
   std::ranges::sort(files);
   return files;
 }

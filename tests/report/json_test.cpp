@@ -78,6 +78,7 @@ TEST(JsonCase, KeepsEveryMember) {
   a.percent_of_floor = 30.3;
   a.binding_ceiling = "ffma";
   a.speedup = 1.25;
+  a.configuration = {.name = "64x128", .by = ChosenBy::tuning, .timed = {{"64x128", 1.0 / 3}, {"32x32", 2}}};
   a.note = "tile 64x128";
   a.remarks = {"one", "another"};
   a.clocks = ClockTrace{.before_sample = {0, 4},
@@ -101,7 +102,12 @@ TEST(JsonCase, KeepsEveryMember) {
 
   EXPECT_EQ(std::tie(b.noise, b.remeasured, b.remarks), std::tie(a.noise, a.remeasured, a.remarks));
 
-  ASSERT_TRUE(b.time_ms && b.launch && b.clocks);
+  ASSERT_TRUE(b.time_ms && b.launch && b.clocks && b.configuration);
+  EXPECT_EQ(std::tie(b.configuration->name, b.configuration->by),
+            std::tie(a.configuration->name, a.configuration->by));
+  ASSERT_EQ(b.configuration->timed.size(), 2u);
+  EXPECT_EQ(b.configuration->timed[0].name, "64x128");
+  EXPECT_EQ(b.configuration->timed[0].median_ms, 1.0 / 3);
   const ClockTrace &u = *a.clocks, &v = *b.clocks;
   EXPECT_EQ(std::tie(v.before_sample, v.sm_mhz, v.power_w, v.temperature_c, v.limits),
             std::tie(u.before_sample, u.sm_mhz, u.power_w, u.temperature_c, u.limits));
@@ -396,6 +402,7 @@ TEST(ReportSchema, HasTheWordsOfTheCode) {
   expect_words<Fill>(schema, "fill");
   expect_words<Verdict>(schema, "verdict");
   expect_words<ClockLimit>(schema, "clock_limit");
+  expect_words<ChosenBy>(schema, "choice");
   EXPECT_EQ(schema["properties"]["schema_version"]["enum"].back(),
             json::parse(to_json(Report()))["schema_version"]);
 }

@@ -53,7 +53,7 @@ def as_of_1_1(report: dict) -> dict:
     for case in report["cases"]:
         for check in case["checks"]:
             check.pop("recomputed_outputs", None)
-        for key in ("clocks", "noisy", "noise", "remeasured", "remarks"):
+        for key in ("clocks", "noisy", "noise", "remeasured", "remarks", "configuration"):
             del case[key]
         for key in ("cache", "duty_cycle", "host_gaps"):
             del case["time_ms"][key]

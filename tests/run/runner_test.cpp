@@ -408,6 +408,103 @@ TEST(Runner, FindsNothingImpossibleWithoutADataSheet) {
   EXPECT_EQ(results.front().verdict, Verdict::passed) << results.front().detail;
 }
 
+/// A variant whose configurations take as many milliseconds as their names say, on a device with a clock for
+/// it. The rule takes the first.
+class Configured {
+ public:
+  explicit Configured(std::vector<std::string> configurations)
+      : variant_(host_variant("configured", [this](const Problem& problem, const LaunchArgs& args) {
+          launched_ = problem.configuration;
+          convolve_on_host(problem, args);
+        })) {
+    variant_.configurations = std::move(configurations);
+    variant_.preferred_configuration = [this](const Shape&, const DeviceInfo&) {
+      return variant_.configurations.front();
+    };
+    variant_.prepare = [this, prepare = variant_.prepare](const Problem& problem) {
+      if (problem.configuration == kUnfit) throw Unsupported("configuration unfit is unfit");
+      return prepare(problem);
+    };
+    device_.clock = [this](double) {
+      return TimedLaunch{launched_.empty() ? 1.0 : std::stod(launched_), std::nullopt};
+    };
+  }
+
+  static constexpr const char* kUnfit = "unfit";
+  const Variant& variant() const { return variant_; }
+  const std::string& last_launched() const { return launched_; }
+
+  CaseResult run(const ConfigurationOptions& configurations) {
+    RunnerOptions options = quick();
+    options.run.fills = {Fill::kernelbench};
+    options.configurations = configurations;
+    return run_shape(device_, {&variant_}, kShape, options).front();
+  }
+  DeviceInfo& device() { return device_.looks; }
+
+ private:
+  std::string launched_;
+  Variant variant_;
+  FakeDevice device_;
+};
+
+TEST(Runner, FollowsTheRuleOfAVariantWithConfigurations) {
+  Configured configured({"3", "2"});
+  const CaseResult result = configured.run({});
+  EXPECT_EQ(result.verdict, Verdict::passed) << result.detail;
+  ASSERT_TRUE(result.configuration);
+  EXPECT_EQ(result.configuration->name, "3");
+  EXPECT_EQ(result.configuration->by, ChosenBy::rule);
+  EXPECT_EQ(result.note, "by the variant's rule");
+  EXPECT_EQ(result.repeat.find("--configuration"), std::string::npos) << result.repeat;
+  EXPECT_EQ(configured.last_launched(), "3");
+  EXPECT_EQ(result.time_ms->median, 3);
+}
+
+TEST(Runner, TunesAndRunsTheFastestOfWhatFits) {
+  Configured configured({"3", Configured::kUnfit, "2", "4"});
+  const CaseResult result = configured.run({.tune = true});
+  EXPECT_EQ(result.verdict, Verdict::passed) << result.detail;
+  ASSERT_TRUE(result.configuration);
+  EXPECT_EQ(result.configuration->name, "2");
+  EXPECT_EQ(result.configuration->by, ChosenBy::tuning);
+  ASSERT_EQ(result.configuration->timed.size(), 3u);
+  EXPECT_EQ(result.configuration->timed[2].name, "4");
+  EXPECT_EQ(result.configuration->timed[2].median_ms, 4);
+  EXPECT_EQ(result.note, "fastest of 3 timed");
+  EXPECT_NE(result.repeat.find(" --configuration 2"), std::string::npos) << result.repeat;
+  EXPECT_EQ(configured.last_launched(), "2");
+  EXPECT_EQ(result.time_ms->median, 2);
+}
+
+TEST(Runner, SkipsAVariantNoneOfWhoseConfigurationsFits) {
+  Configured configured({Configured::kUnfit});
+  const CaseResult result = configured.run({.tune = true});
+  EXPECT_EQ(result.verdict, Verdict::skipped);
+  EXPECT_EQ(result.reason, "unsupported");
+  EXPECT_EQ(result.detail, "configuration unfit is unfit");
+}
+
+TEST(Runner, PrefersWhatIsAskedForToTheTableAndTheTableToTheRule) {
+  Configured configured({"3", "2", "4"});
+  ConfigurationOptions options;
+  options.table.set(configured.device(), configured.variant(), kShape, "2");
+  CaseResult result = configured.run(options);
+  ASSERT_TRUE(result.configuration);
+  EXPECT_EQ(result.configuration->by, ChosenBy::table);
+  EXPECT_EQ(result.note, "from the tuning table");
+  EXPECT_EQ(configured.last_launched(), "2");
+
+  options.asked = "4";
+  result = configured.run(options);
+  EXPECT_EQ(result.configuration->by, ChosenBy::request);
+  EXPECT_EQ(result.note, "asked for");
+  EXPECT_EQ(configured.last_launched(), "4");
+
+  options.asked = "of another variant";
+  EXPECT_EQ(configured.run(options).configuration->by, ChosenBy::table);
+}
+
 TEST(Runner, RepeatCommandNamesTheCase) {
   RunnerOptions options = quick();
   options.run.timing = {};

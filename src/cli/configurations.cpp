@@ -1,0 +1,50 @@
+#include "cli/configurations.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/input_text.hpp"
+#include "report/files.hpp"
+
+namespace convmish {
+
+ConfigurationOptions configuration_options(const TuningOptions& tuning) {
+  ConfigurationOptions options{.asked = tuning.configuration, .tune = tuning.tune};
+  if (!tuning.tune)
+    options.table = tuning.table.empty() ? shipped_tuning_table() : TuningTable::load(tuning.table);
+  return options;
+}
+
+void check_configurations(const ConfigurationOptions& options, const DeviceInfo& device,
+                          const std::vector<const Variant*>& variants, const Registry& registry) {
+  options.table.check(device, registry);
+  if (options.asked.empty()) return;
+  std::vector<std::string> names;
+  for (const Variant* variant : variants)
+    names.insert(names.end(), variant->configurations.begin(), variant->configurations.end());
+  if (std::ranges::find(names, options.asked) == names.end())
+    throw InputError(fmt::format("--configuration: no variant of the run has \"{}\"{}", options.asked,
+                                 names.empty() ? "; none has any" : advice(options.asked, names)));
+}
+
+TuningOutput::TuningOutput(std::filesystem::path path) : path_(std::move(path)) {
+  if (path_.empty()) return;
+  const bool is_file = check_writable(path_) == Destination::file;
+  if (is_file && std::filesystem::exists(path_)) table_ = TuningTable::load(path_);
+}
+
+void TuningOutput::keep(const DeviceInfo& device, const std::vector<const Variant*>& variants,
+                        const std::vector<CaseResult>& results) {
+  if (path_.empty()) return;
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (results[i].verdict == Verdict::passed && results[i].configuration &&
+        results[i].configuration->by == ChosenBy::tuning)
+      table_.set(device, *variants[i], results[i].shape, results[i].configuration->name);
+  write_file(path_, table_.to_json());
+}
+
+}  // namespace convmish

@@ -1,0 +1,40 @@
+// Tuning tables as the command line names them.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "cli/options.hpp"
+#include "core/registry.hpp"
+#include "core/result.hpp"
+#include "core/tuning_table.hpp"
+#include "run/configuration.hpp"
+
+namespace convmish {
+
+/// With the table that is named, else the tool's own; none where it is not to be asked. Throws InputError.
+ConfigurationOptions configuration_options(const TuningOptions& tuning);
+
+/// Throws InputError where the table says of the device what cannot be, or a configuration is asked for that
+/// none of the variants has.
+void check_configurations(const ConfigurationOptions& options, const DeviceInfo& device,
+                          const std::vector<const Variant*>& variants, const Registry& registry);
+
+/// A tuning table that a run adds to.
+class TuningOutput {
+ public:
+  /// Reads what is there already; an empty path: nothing will be kept. Throws InputError where it cannot be
+  /// read or written.
+  explicit TuningOutput(std::filesystem::path path);
+
+  /// Keeps the choices of a shape's cases that were tuned and are right; result i is of variant i. Throws
+  /// InputError where that cannot be written.
+  void keep(const DeviceInfo& device, const std::vector<const Variant*>& variants,
+            const std::vector<CaseResult>& results);
+
+ private:
+  std::filesystem::path path_;
+  TuningTable table_;
+};
+
+}  // namespace convmish
