@@ -15,16 +15,24 @@
 namespace convmish {
 namespace {
 
-const RegisterVariant registered{{
-    .name = "mma_fp16x1",
-    .summary = "fused, mma.sync: multiplicands rounded once to fp16, fp32 sums",
-    .device = DeviceKind::cuda,
-    .math = MathClass::tf32,
-    .pipe = Pipe::tensor_fp16,
-    .min_compute_capability = 80,
-    .supports = mma::why_unsupported,
-    .prepare = mma::prepare<1>,
-}};
+using mma::Tiling;
+
+const RegisterVariant registered{configured_variant(
+    {
+        .name = "mma_fp16x1",
+        .summary = "fused, mma.sync: multiplicands rounded once to fp16, fp32 sums",
+        .device = DeviceKind::cuda,
+        .math = MathClass::tf32,
+        .pipe = Pipe::tensor_fp16,
+        .min_compute_capability = 80,
+        .supports = mma::why_unsupported,
+    },
+    {
+        mma::configuration<1, Tiling{32, 2, 32, 4, 2, 1, 2}>(1.00),
+        mma::configuration<1, Tiling{32, 8, 8, 4, 1, 2, 2}>(1.28),
+        mma::configuration<1, Tiling{32, 2, 32, 2, 4, 1, 2}>(1.44),
+        mma::configuration<1, Tiling{32, 8, 8, 2, 2, 2, 2}>(1.55),
+    })};
 
 }  // namespace
 }  // namespace convmish

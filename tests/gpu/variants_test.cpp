@@ -52,6 +52,48 @@ TEST_F(VariantsTest, TellWhatTheFastWayCouldNotServe) {
   }
 }
 
+/// The variant, told that a thread block has less shared memory than this GPU gives it.
+Variant with_shared_memory(const Variant& variant, std::int64_t bytes) {
+  const auto smaller = [bytes](DeviceInfo device) {
+    device.max_shared_bytes = std::min(device.max_shared_bytes, bytes);
+    return device;
+  };
+  Variant limited = variant;
+  limited.preferred_configuration = [=](const Shape& shape, const DeviceInfo& device) {
+    return variant.preferred_configuration(shape, smaller(device));
+  };
+  limited.prepare = [=](Problem problem) {
+    const DeviceInfo device = smaller(*problem.device);
+    problem.device = &device;
+    return variant.prepare(problem);
+  };
+  return limited;
+}
+
+TEST_F(VariantsTest, EveryConfigurationOfTheMmaFamilyIsRightInLessSharedMemory) {
+  int ran = 0;
+  for (const std::int64_t bytes : {99 * 1024, 163 * 1024, 227 * 1024})  // sm_86, sm_80, sm_90
+    for (const Variant* const variant : select_variants(Registry::instance(), DeviceKind::cuda, {"mma_*"})) {
+      const Variant limited = with_shared_memory(*variant, bytes);
+      for (const std::string& configuration : variant->configurations)
+        for (const char* text : {"n1c3h3w40k5", "n2c33h19w36k70", "n3c80h34w18k129", "n1c200h37w67k64"}) {
+          RunnerOptions options;
+          options.run.fills = default_fills();
+          options.run.time = false;
+          options.configurations.asked = configuration;
+          const CaseResult result = run_shape(device(), {&limited}, parse_shape(text), options).front();
+          EXPECT_TRUE(result.verdict == Verdict::passed || result.reason == "unsupported")
+              << bytes << " " << variant->name << " " << configuration << " " << text << ": "
+              << result.detail;
+          ran += result.verdict == Verdict::passed;
+        }
+      EXPECT_FALSE(
+          limited.preferred_configuration({.n = 1, .c = 64, .h = 34, .w = 34, .k = 64}, device().info())
+              .empty());
+    }
+  EXPECT_GT(ran, 0);
+}
+
 // Not right, which is what they show: the tanh of --use_fast_math is approximate, the graph's tails are
 // wrong.
 bool is_right(const std::string& ablation) {

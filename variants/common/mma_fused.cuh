@@ -33,33 +33,33 @@ namespace convmish::mma {
 using hopper::ChannelAffine;
 using hopper::kPlaneChannels;
 
-inline constexpr int kGroups = 2, kGroupWarps = 4;
-inline constexpr int kGroupThreads = 32 * kGroupWarps;
-inline constexpr int kThreads = kGroups * kGroupThreads;    // two warps share a scheduler's registers
 inline constexpr int kStages = 3;                           // one in use, one complete, one being filled
 inline constexpr int kStepC = 16;                           // input channels an mma sums over: its K
 inline constexpr int kFragmentK = 16, kFragmentPixels = 8;  // of an mma: its M and N
 inline constexpr int kFragmentBytes = kFragmentK * kStepC * sizeof(__half);
 inline constexpr int kGranuleBytes = hopper::kGranuleBytes;
-inline constexpr int kWarpsK = 2, kWarpsPixels = kGroupWarps / kWarpsK;
-inline constexpr int kWarpPixels = 64;
 
-/// kTerms: fp16 terms of a multiplicand. kWarpRows: of the 64 pixels that a warp computes.
-template <int kTerms_, int kWarpRows_>
+/// What a thread block computes at a time, and who of it.
+struct Tiling {
+  int warp_k, warp_rows, warp_columns;     // outputs of a warp
+  int warps_k, warps_below, warps_beside;  // of a group: in output channels, rows and columns
+  int groups;                              // one below the other
+};
+
+template <int kTerms_, Tiling kTiling>
 struct Config {
-  static constexpr int kTerms = kTerms_, kWarpRows = kWarpRows_;
-  static constexpr int kWarpColumns = kWarpPixels / kWarpRows;
-  // Two terms need sums for the products of the low ones too, and half the output channels make room for
-  // them.
-  static constexpr int kFragmentsK = 4 / kTerms, kFragmentsQ = kWarpColumns / kFragmentPixels;
+  static constexpr int kTerms = kTerms_;
+  static constexpr int kGroups = kTiling.groups, kWarpsK = kTiling.warps_k, kWarpsBelow = kTiling.warps_below;
+  static constexpr int kGroupWarps = kWarpsK * kWarpsBelow * kTiling.warps_beside;
+  static constexpr int kGroupThreads = 32 * kGroupWarps, kThreads = kGroups * kGroupThreads;
+  static constexpr int kWarpRows = kTiling.warp_rows, kWarpColumns = kTiling.warp_columns;
+  static constexpr int kFragmentsK = kTiling.warp_k / kFragmentK,
+                       kFragmentsQ = kWarpColumns / kFragmentPixels;
   static constexpr int kWarpK = kFragmentsK * kFragmentK, kTileK = kWarpsK * kWarpK;
   // Fragments are loaded in pairs: side by side, or where a warp is one fragment wide one below the other.
   static constexpr int kPairRows = kFragmentsQ == 1 ? 2 : 1, kPairsQ = kFragmentsQ == 1 ? 1 : kFragmentsQ / 2;
-  // Wide warps lie one below the other, and so do their groups; narrow ones side by side, and their groups
-  // one below the other: units are 8 x 32 or 16 x 16.
-  static constexpr bool kWarpsBelow = kWarpColumns == 32;
-  static constexpr int kTileRows = kWarpRows * (kWarpsBelow ? kWarpsPixels : 1);
-  static constexpr int kTileColumns = kWarpColumns * (kWarpsBelow ? 1 : kWarpsPixels);
+  static constexpr int kTileRows = kWarpRows * kWarpsBelow;
+  static constexpr int kTileColumns = kWarpColumns * kTiling.warps_beside;
   static constexpr int kUnitRows = kGroups * kTileRows;
   static constexpr int kHaloRows = kTileRows + kFilterSize - 1, kHaloColumns = kTileColumns + kFilterSize - 1;
   static constexpr int kStagePixels = kHaloRows * kHaloColumns;
@@ -68,7 +68,7 @@ struct Config {
   static constexpr int kTermBytes = kStagePlanes * kPlaneBytes, kStageBytes = kTerms * kTermBytes;
   static constexpr int kSlotTapBytes = kTileK / kFragmentK * kTerms * kFragmentBytes;
   static constexpr int kSlotBytes = kFilterSize * kSlotTapBytes;
-  static_assert(kFragmentsQ == 1 || kFragmentsQ % 2 == 0);
+  static_assert(kFragmentsQ % 2 == 0 || (kFragmentsQ == 1 && kWarpRows % 2 == 0));
   // A stage is loaded in two batches.
   static constexpr int kGranules = kStagePlanes * kStagePixels;
   static constexpr int kBatchGranules =
@@ -122,13 +122,13 @@ struct Args {
 /// Of a thread block, in memory.
 template <class C>
 CONVMISH_HD constexpr int promoted_vectors() {
-  return C::kFragmentsK * C::kWarpRows * C::kFragmentsQ * kThreads;
+  return C::kFragmentsK * C::kWarpRows * C::kFragmentsQ * C::kThreads;
 }
 
 /// Bytes of shared memory; the layout is below, in Shared.
 template <class C>
 constexpr std::int64_t shared_bytes(std::int64_t slots) {
-  return kGroups * kStages * C::kStageBytes + slots * (C::kSlotBytes + 16);
+  return C::kGroups * kStages * C::kStageBytes + slots * (C::kSlotBytes + 16);
 }
 
 /// Addresses in shared memory.
@@ -140,7 +140,7 @@ struct Shared {
   __device__ Shared(const Args& args, const void* memory, int group) {
     const ptx::SharedAddress base = ptx::shared_address(memory);
     stages = base + group * kStages * C::kStageBytes;
-    slots = base + kGroups * kStages * C::kStageBytes;
+    slots = base + C::kGroups * kStages * C::kStageBytes;
     filter_full = slots + args.slots * C::kSlotBytes;
     filter_empty = filter_full + args.slots * 8;
   }
@@ -164,10 +164,10 @@ template <class C>
 struct Units {
   Args args;
 
-  CONVMISH_HD std::int64_t count() const { return args.units() * kGroups; }
-  __device__ int flag_count() const { return args.steps * kGroupWarps; }
+  CONVMISH_HD std::int64_t count() const { return args.units() * C::kGroups; }
+  __device__ int flag_count() const { return args.steps * C::kGroupWarps; }
   __device__ hopper::OutputUnit unit(std::int64_t i) const {
-    const TilePlace<C> place(args, i / kGroups, static_cast<int>(i % kGroups));
+    const TilePlace<C> place(args, i / C::kGroups, static_cast<int>(i % C::kGroups));
     return {.first_row = std::int64_t{place.image} * args.h + place.first_row,
             .first_column = place.first_column,
             .rows = max(0, min(C::kTileRows, args.p - place.first_row)),
@@ -177,7 +177,7 @@ struct Units {
   __device__ hopper::Granule granule(int flag) const {
     return {.first_row = 0,
             .rows = C::kHaloRows,
-            .first_channel = flag / kGroupWarps * kStepC,
+            .first_channel = flag / C::kGroupWarps * kStepC,
             .channels = kStepC};
   }
 };
@@ -203,7 +203,7 @@ class InputFeed {
 
   __device__ InputFeed(const Args& args, ptx::SharedAddress stages, int part, int group)
       : args_(args), unit_(part), group_(group), plane_(std::int64_t{args.h} * args.w) {
-    at_ = stages + threadIdx.x % kGroupThreads * kGranuleBytes;
+    at_ = stages + threadIdx.x % C::kGroupThreads * kGranuleBytes;
     end_ = at_ + kStages * C::kStageBytes;
     open_tile();
   }
@@ -239,8 +239,8 @@ class InputFeed {
 #pragma unroll
       for (int c = 0; c < kPlaneChannels; ++c) guard_.see(batch[i][c]);
       hopper::convert_granule(batch[i], granules);
-      const int first = (index * C::kBatchGranules + i) * kGroupThreads;
-      if (first + kGroupThreads <= C::kGranules || granule_index(index, i) < C::kGranules)
+      const int first = (index * C::kBatchGranules + i) * C::kGroupThreads;
+      if (first + C::kGroupThreads <= C::kGranules || granule_index(index, i) < C::kGranules)
 #pragma unroll
         for (int term = 0; term < C::kTerms; ++term)
           ptx::store_shared(at_ + term * C::kTermBytes + first * kGranuleBytes, granules[term]);
@@ -253,8 +253,8 @@ class InputFeed {
     const bool raised = __any_sync(~0u, guard_.raised());
     guard_ = {};
     if (threadIdx.x % 32 == 0)
-      args_.raised[((unit_ * kGroups + group_) * args_.steps + step_) * kGroupWarps +
-                   threadIdx.x / 32 % kGroupWarps] = raised;
+      args_.raised[((unit_ * C::kGroups + group_) * args_.steps + step_) * C::kGroupWarps +
+                   threadIdx.x / 32 % C::kGroupWarps] = raised;
     step_x_ += kStepC * plane_;
     if (++step_ == args_.steps) {
       unit_ += args_.parts;
@@ -272,7 +272,8 @@ class InputFeed {
     step_ = 0;
   }
   static __device__ __forceinline__ int granule_index(int batch, int i) {
-    return (batch * C::kBatchGranules + i) * kGroupThreads + static_cast<int>(threadIdx.x) % kGroupThreads;
+    return (batch * C::kBatchGranules + i) * C::kGroupThreads +
+           static_cast<int>(threadIdx.x) % C::kGroupThreads;
   }
 
   const Args& args_;
@@ -340,9 +341,11 @@ class FilterFeed<C, false> {
                                threadIdx.x * 16;
     ptx::mbarrier_poll(shared_.filter_empty + into.at * 8, into.parity ^ 1);
     const ptx::SharedAddress slot = shared_.slots + into.at * C::kSlotBytes + threadIdx.x * 16;
-    static_assert(C::kSlotBytes % (kThreads * 16) == 0);
+    constexpr int kRound = C::kThreads * 16;
 #pragma unroll
-    for (int i = 0; i < C::kSlotBytes; i += kThreads * 16) ptx::copy_async(slot + i, source + i);
+    for (int i = 0; i < C::kSlotBytes; i += kRound)
+      if (i + kRound <= C::kSlotBytes || i + static_cast<int>(threadIdx.x) * 16 < C::kSlotBytes)
+        ptx::copy_async(slot + i, source + i);
     ptx::mbarrier_arrive_after_copies(shared_.filter_full + into.at * 8);
     if (++next_ == slots_of_tile) next_ = 0, --unfetched_tiles_;
   }
@@ -410,7 +413,7 @@ __device__ __forceinline__ void promote(Sums<C>& sums, float4* total, bool first
 #pragma unroll
     for (int row = 0; row < C::kWarpRows; ++row)
 #pragma unroll
-      for (int f = 0; f < C::kFragmentsQ; ++f, total += kThreads) {
+      for (int f = 0; f < C::kFragmentsQ; ++f, total += C::kThreads) {
         float v[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
@@ -431,7 +434,7 @@ __device__ __forceinline__ void add_promoted(Sums<C>& sums, const float4* total)
 #pragma unroll
     for (int row = 0; row < C::kWarpRows; ++row)
 #pragma unroll
-      for (int f = 0; f < C::kFragmentsQ; ++f, total += kThreads) {
+      for (int f = 0; f < C::kFragmentsQ; ++f, total += C::kThreads) {
         const float4 sum = *total;
         float* const v = sums[0][m][row][f];
         v[0] += sum.x, v[1] += sum.y, v[2] += sum.z, v[3] += sum.w;
@@ -444,10 +447,9 @@ struct WarpPlace {
   int first_k, first_row, first_column;
 
   __device__ explicit WarpPlace(int warp) {
-    const int warp_pixels = warp / kWarpsK;
-    first_k = warp % kWarpsK * C::kWarpK;
-    first_row = C::kWarpsBelow ? warp_pixels * C::kWarpRows : 0;
-    first_column = C::kWarpsBelow ? 0 : warp_pixels * C::kWarpColumns;
+    first_k = warp % C::kWarpsK * C::kWarpK;
+    first_row = warp / C::kWarpsK % C::kWarpsBelow * C::kWarpRows;
+    first_column = warp / (C::kWarpsK * C::kWarpsBelow) * C::kWarpColumns;
   }
 };
 
@@ -462,8 +464,8 @@ template <class C, bool kEven>
 __device__ __forceinline__ void store_tile(const Args& args, Sums<C>& sums, std::int64_t unit, int k_tile) {
   // Read anew, so that what follows from it takes no registers during the multiplications.
   const int thread = ptx::thread_index();
-  const WarpPlace<C> warp(thread / 32 % kGroupWarps);
-  const TilePlace<C> place(args, unit, thread / (32 * kGroupWarps));
+  const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
+  const TilePlace<C> place(args, unit, thread / (32 * C::kGroupWarps));
   const int first_row = place.first_row + warp.first_row,
             first_column = place.first_column + warp.first_column;
   const int first_k = k_tile * C::kTileK + warp.first_k + thread % 32 / 4;
@@ -523,7 +525,7 @@ template <class C, bool kResident, bool kEven>
 __device__ __forceinline__ void compute(const Args& args, const Shared<C>& shared, int part, int k_tile,
                                         int group) {
   const int lane = threadIdx.x % 32;
-  const WarpPlace<C> warp(threadIdx.x / 32 % kGroupWarps);
+  const WarpPlace<C> warp(threadIdx.x / 32 % C::kGroupWarps);
   // The row of a matrix that this lane gives ldmatrix the address of: see mma_slot.
   constexpr int kSecond = C::kPairRows == 1 ? kFragmentPixels : C::kHaloColumns;
   const ptx::SharedAddress pixels =
@@ -542,7 +544,7 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C>& share
   input.advance();
   input.load(batches[0], 0), input.load(batches[1], 1);
   input.store(batches[0], 0);
-  const auto group_barrier = [&] { ptx::named_barrier_sync(1 + group, kGroupThreads); };
+  const auto group_barrier = [&] { ptx::named_barrier_sync(1 + group, C::kGroupThreads); };
   group_barrier();
 
   float4* const promoted = args.promoted + std::int64_t{blockIdx.x} * promoted_vectors<C>();
@@ -578,22 +580,22 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C>& share
 }
 
 template <class C, bool kResident, bool kEven>
-__global__ void __launch_bounds__(kThreads, 1) kernel(const __grid_constant__ Args args) {
+__global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__ Args args) {
 #if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
   const int k_tile = blockIdx.x % args.k_tiles, part = blockIdx.x / args.k_tiles;
-  const int group = threadIdx.x / kGroupThreads;
+  const int group = threadIdx.x / C::kGroupThreads;
   const Shared<C> shared(args, memory, group);
   if (kResident) {
     const int bytes = args.steps * kFilterSize * C::kSlotBytes;
     const char* const source = reinterpret_cast<const char*>(args.filter) + std::int64_t{k_tile} * bytes;
-    for (int i = threadIdx.x * 16; i < bytes; i += kThreads * 16)
+    for (int i = threadIdx.x * 16; i < bytes; i += C::kThreads * 16)
       ptx::copy_async(shared.slots + i, source + i);
     ptx::copy_async_wait_all();
   } else if (threadIdx.x == 0) {
     for (int i = 0; i < args.slots; ++i) {
-      ptx::mbarrier_init(shared.filter_full + i * 8, kThreads);
-      ptx::mbarrier_init(shared.filter_empty + i * 8, kGroups * kGroupWarps);
+      ptx::mbarrier_init(shared.filter_full + i * 8, C::kThreads);
+      ptx::mbarrier_init(shared.filter_empty + i * 8, C::kGroups * C::kGroupWarps);
     }
   }
   __syncthreads();

@@ -8,6 +8,7 @@
 
 #include "core/variant.hpp"
 #include "gpu/check.hpp"
+#include "variants/common/configurations.hpp"
 #include "variants/common/divide_up.hpp"
 #include "variants/common/hopper_plan.cuh"
 #include "variants/common/hopper_repack.cuh"
@@ -23,12 +24,23 @@ std::int64_t fitting_slots(const DeviceInfo& device) {
   return (device.max_shared_bytes - shared_bytes<C>(0)) / (shared_bytes<C>(1) - shared_bytes<C>(0));
 }
 
-/// What a configuration's tiles compute for a shape, outputs that do not exist included.
-template <class C>
-std::int64_t computed_pixels(const Shape& shape) {
-  return divide_up(shape.p(), C::kUnitRows) * C::kUnitRows * divide_up(shape.q(), C::kTileColumns) *
-         C::kTileColumns;
-}
+/// How the units of a shape are shared out. A thread block stays with its output channels.
+struct Division {
+  std::int64_t strips, row_units;  // units of an image side by side, and one below the other
+  std::int64_t k_tiles, parts;     // thread blocks: `parts` for each of the blocks of output channels
+
+  template <class C>
+  static Division of(const Shape& shape, const DeviceInfo& device) {
+    Division division{.strips = divide_up(shape.q(), C::kTileColumns),
+                      .row_units = divide_up(shape.p(), C::kUnitRows),
+                      .k_tiles = divide_up(shape.k, C::kTileK),
+                      .parts = 0};
+    division.parts =
+        std::clamp<std::int64_t>(device.multiprocessors / division.k_tiles, 1, division.units(shape));
+    return division;
+  }
+  std::int64_t units(const Shape& shape) const { return shape.n * row_units * strips; }
+};
 
 template <class C>
 Plan prepare_config(const Problem& problem) {
@@ -36,17 +48,16 @@ Plan prepare_config(const Problem& problem) {
   const FilterLayout<C> layout(shape);
   const hopper::PackedFilter packed = hopper::repack(problem, layout);
   Args args = hopper::common_args<Args>(shape, packed);
-  args.strips = static_cast<int>(divide_up(shape.q(), C::kTileColumns));
-  args.row_units = static_cast<int>(divide_up(shape.p(), C::kUnitRows));
-  args.k_tiles = layout.k_blocks;
-  args.parts = static_cast<int>(
-      std::clamp<std::int64_t>(problem.device->multiprocessors / args.k_tiles, 1, args.units()));
+  const Division division = Division::of<C>(shape, *problem.device);
+  args.strips = static_cast<int>(division.strips);
+  args.row_units = static_cast<int>(division.row_units);
+  args.k_tiles = static_cast<int>(division.k_tiles);
+  args.parts = static_cast<int>(division.parts);
   args.steps = layout.steps;
   constexpr int kMostSlots = 12;  // of a ring: more would only add to the distance
   const std::int64_t all_slots = std::int64_t{args.steps} * kFilterSize,
                      fitting = fitting_slots<C>(*problem.device);
   const bool resident = all_slots <= fitting;
-  if (!resident && fitting < kFewestSlots) throw Unsupported("needs more shared memory a thread block");
   args.slots = static_cast<int>(resident ? all_slots : std::min<std::int64_t>(fitting, kMostSlots));
 
   const unsigned blocks = static_cast<unsigned>(args.parts) * static_cast<unsigned>(args.k_tiles);
@@ -59,25 +70,45 @@ Plan prepare_config(const Problem& problem) {
                                : (even ? mma::kernel<C, false, true> : mma::kernel<C, false, false>);
   const auto bytes = static_cast<std::size_t>(shared_bytes<C>(args.slots));
   hopper::allow_shared_memory(kernel, bytes);
-  Plan plan =
-      hopper::make_plan<C::kTerms, Args, Units<C>>(problem, args, kernel, bytes, kThreads, blocks, 1,
-                                                   args.units() * kGroups * args.steps * kGroupWarps, packed);
+  Plan plan = hopper::make_plan<C::kTerms, Args, Units<C>>(
+      problem, args, kernel, bytes, C::kThreads, blocks, 1,
+      args.units() * C::kGroups * args.steps * C::kGroupWarps, packed);
   plan.note += "tiles of " + std::to_string(C::kTileK) + " channels x " + std::to_string(C::kTileRows) +
                " rows x " + std::to_string(C::kTileColumns) + " columns, " +
                (resident ? "filter resident" : std::to_string(args.slots) + " filter slots");
   return plan;
 }
 
-/// Wide tiles store fewer sectors in parts; narrow ones fit small images, and small shared memories, better.
-template <int kTerms>
-Plan prepare(const Problem& problem) {
-  using Wide = Config<kTerms, 2>;
-  using Narrow = Config<kTerms, 8>;
-  const Shape& shape = problem.shape;
-  return computed_pixels<Wide>(shape) <= computed_pixels<Narrow>(shape) &&
-                 fitting_slots<Wide>(*problem.device) >= kFewestSlots
-             ? prepare_config<Wide>(problem)
-             : prepare_config<Narrow>(problem);
+/// The unit and the warps that share it out.
+template <class C>
+std::string name() {
+  return std::to_string(C::kUnitRows) + "x" + std::to_string(C::kTileColumns) + "x" +
+         std::to_string(C::kTileK) + "w" + std::to_string(C::kThreads / 32);
+}
+
+/// What a multiprocessor computes, outputs that do not exist included; nothing where the shared memory does
+/// not suffice.
+template <class C>
+std::optional<double> computed_outputs(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t all_slots = divide_up(shape.c, kStepC) * kFilterSize;
+  if (fitting_slots<C>(device) < std::min<std::int64_t>(kFewestSlots, all_slots)) return std::nullopt;
+  const Division division = Division::of<C>(shape, device);
+  const std::int64_t blocks = division.parts * division.k_tiles;
+  return static_cast<double>(divide_up(blocks, device.multiprocessors)) *
+         static_cast<double>(divide_up(division.units(shape), division.parts)) *
+         (C::kUnitRows * C::kTileColumns * C::kTileK);
+}
+
+/// `time_per_output`: where all multiprocessors are full, relative to the fastest, as an H200 takes it.
+template <int kTerms, Tiling kTiling>
+Configuration configuration(double time_per_output) {
+  using C = Config<kTerms, kTiling>;
+  return {.name = name<C>(),
+          .cost = [=](const Shape& shape, const DeviceInfo& device) -> std::optional<double> {
+            const auto outputs = computed_outputs<C>(shape, device);
+            return outputs ? std::optional(time_per_output * *outputs) : std::nullopt;
+          },
+          .prepare = prepare_config<C>};
 }
 
 inline std::optional<std::string> why_unsupported(const Shape& shape, const DeviceInfo&) {
