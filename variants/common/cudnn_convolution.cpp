@@ -19,6 +19,7 @@
 #include "core/error.hpp"
 #include "core/shape_text.hpp"
 #include "gpu/check.hpp"
+#include "gpu/check_kernels.hpp"
 #include "gpu/stopwatch.hpp"
 #include "variants/common/cudnn_library.hpp"
 #include "variants/common/cudnn_rounding_probe.hpp"
@@ -31,6 +32,7 @@ constexpr std::size_t kWorkspaceAlignment = 1024;  // bytes, as the tool's own a
 // Of each plan, after a warm-up, and of those that come near the fastest of these again.
 constexpr int kTrials = 3, kFinalTrials = 7;
 constexpr double kNear = 1.1, kHopeless = 2.0;  // times the fastest; one hopeless run ends a plan's trials
+constexpr double kLeadUs = 2000;                // more than a host takes to enqueue the kernels of a plan
 
 /// Throws cudnnException where cuDNN rejects the pointers.
 cudnnStatus_t execute(const CudnnConvolution& convolution, const ConvolutionOperands& operands,
@@ -250,11 +252,13 @@ class PlanSearch {
     candidates_.push_back({std::move(candidate), time_ms});
   }
 
-  /// The device rests after a run for as long as that took, as it does when variants are timed: at the power
-  /// limit the order of the plans is another.
+  /// As variants are timed: the device has all of the plan's kernels in its queue when it comes to them, and
+  /// rests afterwards for as long as they took. With the host's gaps between them, or at the power limit, the
+  /// order of the plans is another.
   double time_run(const CudnnConvolution& convolution) {
     const ConvolutionOperands operands{problem_.x, problem_.filter, problem_.bias, problem_.y,
                                        workspace_.data()};
+    gpu::spin(kLeadUs, problem_.stream);
     const double time_ms = stopwatch_.time_ms([&] { convolution.launch(operands, problem_.stream); });
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(time_ms));
     return time_ms;
