@@ -85,9 +85,7 @@ void Inputs::change_element(std::uint64_t random) {
   };
   const std::int64_t column = 1 + pick(s.q()), row = 1 + pick(s.p()), plane = pick(s.n * s.c);
   const float drawn = spec_.fill == Fill::wide ? 0x1p20f : 1;  // about the largest
-  // Of all the products' sum: beyond what any class rounds, about three times for bf16, but no more: a
-  // transform spreads the rounding error of one large element over its whole tile, which the rule knows
-  // nothing of.
+  // Of all the products' sum: beyond what any class rounds, about three times for bf16.
   constexpr float kShare = 1.0f / 256;
   const auto products = static_cast<float>(std::bit_ceil(static_cast<std::uint64_t>(s.c * kTaps)));
   changed_element_ = {(plane * s.h + row) * s.w + column, drawn * std::max(2.0f, kShare * products)};

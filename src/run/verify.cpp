@@ -151,13 +151,17 @@ FillResult judge_output(Device& device, const PreparedVariant& prepared, Inputs&
 }
 
 std::optional<FillResult> not_applicable(const FillSpec& spec, Algorithm algorithm) {
-  if (spec.fill != Fill::special || algorithm != Algorithm::transform) return std::nullopt;
+  if (algorithm == Algorithm::direct || (spec.fill != Fill::special && spec.fill != Fill::delta))
+    return std::nullopt;
   return FillResult{.fill = spec.fill,
                     .seed = spec.seed,
                     .batch = spec.shape.n,
                     .verdict = Verdict::skipped,
                     .reason = std::string(reason::not_applicable),
-                    .detail = "a transform spreads NaN and infinities over its whole tile"};
+                    .detail = spec.fill == Fill::special
+                                  ? "a transform spreads NaN and infinities over its whole tile"
+                                  : "a transform's pre-activation is no multiplicand, and it overflows where "
+                                    "the largest floats meet"};
 }
 
 FillResult verify(Device& device, PreparedVariant& prepared, Inputs& inputs, SharedOutput& output,

@@ -806,12 +806,14 @@ class Draw(Cli):
         case = self.verify(WRONG, "normal", "wide")
         self.assertEqual((case["fill"], case["reason"]), ("wide", "outside_tolerance"))
 
-    def test_a_transform_is_not_judged_on_special_values(self):
-        self.draw("normal", "special")
+    def test_a_transform_is_not_judged_on_special_and_the_largest_values(self):
+        fills = ("normal", "special", "delta")
+        self.draw(*fills)
         self.compute("normal")
-        (self.folder / "special" / "y.npy").write_bytes((self.folder / "normal" / "y.npy").read_bytes())
-        case = self.verify(OK, "normal", "special", options=["--algorithm", "transform"])
-        self.assertEqual([check["verdict"] for check in case["checks"]], ["passed", "skipped"])
+        for fill in fills[1:]:
+            (self.folder / fill / "y.npy").write_bytes((self.folder / "normal" / "y.npy").read_bytes())
+        case = self.verify(OK, *fills, options=["--algorithm", "transform"])
+        self.assertEqual([check["verdict"] for check in case["checks"]], ["passed", "skipped", "skipped"])
 
     def test_repeat_repeats(self):
         self.draw("normal")
