@@ -33,14 +33,12 @@ __device__ __forceinline__ float mish_factor_unbounded(float m) {
   return scaled * ptx::rcp_approx(__fmaf_rn(m, scaled, 0x1p-127f));
 }
 
-/// values[i] = mish(mish(values[i])). Several at a time, so that the latencies overlap.
+/// values[i] = mish(mish(ln 2 values[i])): in units of ln 2, e^-z needs no multiplication. Several at a time,
+/// so that the latencies overlap.
 template <int kCount>
-__device__ __forceinline__ void mish_of_mish(float (&values)[kCount]) {
+__device__ __forceinline__ void mish_of_mish_of_ln2(float (&values)[kCount]) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    const float z = values[i] * kLog2E;  // from here in units of ln 2: 2^-z needs no multiplication
-    values[i] = z * mish_factor_unbounded(ptx::ex2_approx(-z) + 0.5f);
-  }
+  for (int i = 0; i < kCount; ++i) values[i] *= mish_factor_unbounded(ptx::ex2_approx(-values[i]) + 0.5f);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     // mish >= -0.31, so that q <= 1.37 here and squares are safe. m in units of ln 2 as well: T then carries
@@ -48,6 +46,14 @@ __device__ __forceinline__ void mish_of_mish(float (&values)[kCount]) {
     const float m = __fmaf_rn(ptx::ex2_approx(-values[i]), kLog2E, 0.5f * kLog2E);
     values[i] *= m * ptx::rcp_approx(__fmaf_rn(m, m, 0.25f * kLog2E * kLog2E));
   }
+}
+
+/// values[i] = mish(mish(values[i])).
+template <int kCount>
+__device__ __forceinline__ void mish_of_mish(float (&values)[kCount]) {
+#pragma unroll
+  for (float& value : values) value *= kLog2E;
+  mish_of_mish_of_ln2(values);
 }
 
 }  // namespace convmish::hopper

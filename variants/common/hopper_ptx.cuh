@@ -123,26 +123,13 @@ __device__ __forceinline__ void bulk_copy_to_cluster(SharedAddress destination, 
 /// no registers. First to leave the L2, for what is read once; last, for lines that fill up bit by bit.
 inline constexpr std::uint64_t kEvictFirst = 0x12F0000000000000u, kEvictLast = 0x14F0000000000000u;
 
-inline constexpr int kBulkCopyAlignment = 16;
-
-/// Global to shared memory; addresses and size multiples of kBulkCopyAlignment.
+/// Global to shared memory; addresses and size multiples of 16.
 __device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination, const void* source,
                                                       std::uint32_t bytes, SharedAddress barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
           destination),
       "l"(source), "r"(bytes), "r"(barrier)
-      : "memory");
-}
-
-__device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination, const void* source,
-                                                      std::uint32_t bytes, SharedAddress barrier,
-                                                      std::uint64_t policy) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
-      "[%3], "
-      "%4;" ::"r"(destination),
-      "l"(source), "r"(bytes), "r"(barrier), "l"(policy)
       : "memory");
 }
 
@@ -158,17 +145,32 @@ __device__ __forceinline__ void bulk_copy_to_ranks(SharedAddress destination, co
       : "memory");
 }
 
-/// 4 bytes from global to shared memory, or zeros: past the registers, at any alignment. Complete after this
-/// thread's async_copy_wait_all(), for this thread.
+/// A box of the tensor that `map` describes, from `at` (innermost coordinate first) on; zeros beyond its
+/// ends. `map` lies in a kernel's __grid_constant__ parameters. `destination` is a multiple of 128.
+template <class TensorMap>
+__device__ __forceinline__ void tensor_copy_from_global(SharedAddress destination, const TensorMap& map,
+                                                        const int (&at)[4], SharedAddress barrier,
+                                                        std::uint64_t policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%2, %3, %4, %5}], [%6], %7;" ::"r"(destination),
+      "l"(&map), "r"(at[0]), "r"(at[1]), "r"(at[2]), "r"(at[3]), "r"(barrier), "l"(policy)
+      : "memory");
+}
+
+/// kFloats, 1 or 2, from global to shared memory, or zeros: past the registers, aligned to their size.
+template <int kFloats>
 __device__ __forceinline__ void async_copy_or_zero(SharedAddress destination, const float* source,
                                                    bool copy) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(destination), "l"(source),
-               "r"(copy ? 4 : 0)
+  constexpr int kBytes = kFloats * sizeof(float);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(destination), "l"(source), "n"(kBytes),
+               "r"(copy ? kBytes : 0)
                : "memory");
 }
 
-__device__ __forceinline__ void async_copy_wait_all() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
+/// Arrives once this thread's async copies so far are complete.
+__device__ __forceinline__ void async_copy_arrive(SharedAddress barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
 __device__ __forceinline__ float load_global_once(const float* source, std::uint64_t policy) {
@@ -208,9 +210,9 @@ __device__ __forceinline__ void store_shared(SharedAddress destination, std::int
   asm volatile("st.shared.s64 [%0], %1;" ::"r"(destination), "l"(v) : "memory");
 }
 
-__device__ __forceinline__ float load_shared_float(SharedAddress source) {
-  float v;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(source) : "memory");
+__device__ __forceinline__ float2 load_shared_float2(SharedAddress source) {
+  float2 v;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(source) : "memory");
   return v;
 }
 

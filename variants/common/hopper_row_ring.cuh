@@ -5,24 +5,25 @@
 // output channels, so both need every input row: each converts half of the input channels to fp16 and copies
 // the result to its peer, and a row of x is read once.
 //
-//   producer, 1 warpgroup    global fp32 -> registers -> fp16 -> ring slot, here and (bulk copy) in the peer
+//   producer, 1 warpgroup    global fp32 -> (tensor copy) stage -> registers -> fp16 -> ring slot, here and
+//                            (bulk copy) in the peer
 //   consumers, 4 warpgroups  tiles of 64 channels x 128 pixels in turn: wgmma over the 9 taps, bias, Mish,
 //                            Mish, store. One multiplies while the three others are in their epilogue
 //
 // Who waits for whom:
-//   stage_full[warp]  a producer warp waits for what it has sent for of a row
+//   stage_full[warp]  a producer warp waits for the piece of a row that it has sent for
 //   row_full[slot]    consumers wait; completed by the 4 producer warps and the bytes of the peer's copies
 //   row_empty[slot]   producers wait; completed by every consumer warp of both blocks, for both write there
 //   turn (named)      consumer i waits for consumer i - 1 to have issued nearly all its wgmma
-//   carry_full[tile]  a tile's first sector waits for the last pixels of the tile before it
 //
-// y is written in whole 32-byte sectors, although a row starts at any multiple of its element: a tile's last,
-// incomplete sector is carried to the next tile in memory order, which another warpgroup computes.
+// y is written in whole 32-byte sectors, although a row starts at any multiple of its element. Only a tile's
+// first and last one are written in parts; the L2 joins them with those of the tiles before and after it.
 #pragma once
 
 #include "variants/common/hopper_mish.cuh"
 #include "variants/common/hopper_operands.cuh"
 #include "variants/common/hopper_recompute.cuh"
+#include "variants/common/tensor_map.hpp"
 
 namespace convmish::hopper::row_ring {
 
@@ -30,24 +31,24 @@ inline constexpr int kClusterBlocks = 2;
 inline constexpr int kClusterK = kClusterBlocks * kBlockK;
 inline constexpr int kConsumers = 4;
 inline constexpr int kWarpsPerGroup = 4;
-inline constexpr int kThreads = 128 * (1 + kConsumers);
+inline constexpr int kConsumerThreads = 128 * kConsumers, kThreads = 128 + kConsumerThreads;
 inline constexpr int kRowPixels = 256;                                // input pixels of a ring slot
 inline constexpr int kStripColumns = kRowPixels - (kFilterSize - 1);  // outputs that a slot serves
 inline constexpr int kTilesPerRow = kRowPixels / kBlockPixels;
-inline constexpr int kRingRows = 4;                 // 3 in use, 1 being filled
-inline constexpr int kHalfPixels = kRowPixels / 2;  // a producer brings rows in halves
+inline constexpr int kRingRows = 4;  // 3 in use, 1 being filled
 inline constexpr int kPlaneBytes = kRowPixels * kGranuleBytes;
-inline constexpr int kStageBytes = kPlaneChannels * kHalfPixels * sizeof(float);
+inline constexpr int kPieces = 4;  // a producer brings rows in pieces
+inline constexpr int kPiecePixels = kRowPixels / kPieces;
+inline constexpr int kStages = 3;  // pieces on their way to a producer warp
+inline constexpr int kStageBytes = kPlaneChannels * kPiecePixels * sizeof(float);
 inline constexpr int kPlanesPerBlock = kPlanes / kClusterBlocks;
 static_assert(kPlanesPerBlock == kWarpsPerGroup, "one producer warp a plane");
-// A producer warp needs 32 loads in flight and as many registers; consumers 64 for their sums.
+// Of a consumer's registers, 64 are for its sums.
 inline constexpr int kProducerRegisters = 64, kConsumerRegisters = 104;
 static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * 128 <= kThreads * 96,
               "setmaxnreg hands out what the launch allots: 65536 / 640 threads, rounded down to 8");
 
 inline constexpr int kSector = 8;  // floats in the 32 bytes that the L2 writes as one
-// The tile after the next four is the first whose carry is written by the warpgroup that read this one's.
-inline constexpr int kCarries = kConsumers + 1;
 
 /// The kernel's arguments and the one place where it is decided who computes what.
 struct Args {
@@ -61,9 +62,17 @@ struct Args {
   int k_clusters;               // clusters needed for all output channels
   int parts;                    // runs of rows that the batch is divided in
   std::int64_t channel_stride;  // of x
+  bool mapped;                  // a tensor copy can read x
+  CUtensorMap map;              // of x, if so: boxes of kPiecePixels of kPlaneChannels
 
   CONVMISH_HD std::int64_t total_rows() const { return std::int64_t{n} * strips * p; }
   __device__ int row_id(int image_strip, int row) const { return image_strip * h + row; }
+
+  /// To be called when x is known. A tensor copy's columns must be multiples of 16 bytes, as strips are not.
+  void map_x() {
+    mapped = strips == 1 && can_map(x, w);
+    if (mapped) map = tensor_map(x, {w, h, c, n}, {kPiecePixels, 1, kPlaneChannels, 1});
+  }
 };
 
 /// What the range guard's flags mean, for the second pass: a unit is an output row of a strip.
@@ -120,116 +129,77 @@ class Walk {
 
 // --- producer --------------------------------------------------------------------------------------------
 //
-// A producer warp brings one plane of every row, in two halves with different ways from global memory, so
-// that both are under way all the time, 4 KB each: the first through registers, the second through `stage`.
+// A producer warp brings one plane of every row, piece by piece. While it converts one, the next are on their
+// way to its stages.
 
-inline constexpr int kHalfGranules = kHalfPixels / 32;  // of a lane
+/// Steps through the input rows of a walk.
+struct InputRow {
+  Walk walk;
+  int image, strip, row;
+  int left;  // rows of the run, this one included; 0: there are no more
 
-using Batch = float[kHalfGranules][kPlaneChannels];
+  __device__ InputRow(const Args& args, int part) : walk(args, part) { open_run(args); }
 
-/// Where a warp's second halves of rows arrive.
+  __device__ int id(const Args& args) const { return args.row_id(image * args.strips + strip, row); }
+  __device__ __forceinline__ void step(const Args& args) {
+    ++row;
+    if (--left == 0) open_run(args);
+  }
+
+ private:
+  __device__ void open_run(const Args& args) {
+    Run run;
+    left = 0;
+    if (!walk.next(args, run)) return;
+    image = run.image, strip = run.strip, row = run.first_row;
+    left = run.input_rows();
+  }
+};
+
+/// Where a piece of a plane arrives.
 struct Stage {
   ptx::SharedAddress first, full;
 
   __device__ __forceinline__ ptx::SharedAddress at(int c, int pixel) const {
-    return first + (c * kHalfPixels + pixel) * sizeof(float);
+    return first + (c * kPiecePixels + pixel) * sizeof(float);
   }
-};
 
-/// A row of a plane of x.
-struct PlaneRow {
-  const float* first;  // pixel of the strip, in the plane's first channel
-  int column;          // of that pixel
-  int channels;        // that exist, of 8; the others are zero
-  bool whole;          // all channels and pixels exist
-  bool bulk;           // and bulk copies may read them
-
-  __device__ __forceinline__ void load_first_half(const Args& args, int lane, Batch& batch) const {
-    constexpr std::uint64_t kPolicy = ptx::kEvictFirst;
-    const float* source = first + lane;
-    asm volatile("" : "+l"(source));
-    if (whole) {
-#pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c, source += args.channel_stride)
-#pragma unroll
-        for (int i = 0; i < kHalfGranules; ++i) batch[i][c] = ptx::load_global_once(source + 32 * i, kPolicy);
+  /// Sends for a piece. By a whole warp.
+  __device__ __forceinline__ void fetch(const Args& args, const InputRow& from, int plane, int piece,
+                                        int lane) const {
+    const int column = from.strip * kStripColumns + piece * kPiecePixels;
+    if (args.mapped) {
+      if (lane > 0) return;
+      ptx::mbarrier_arrive_expect_tx(full, kStageBytes);
+      ptx::tensor_copy_from_global(first, args.map, {column, from.row, plane * kPlaneChannels, from.image},
+                                   full, ptx::kEvictFirst);
     } else {
-      const int pixels = args.w - column - lane;
-#pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c, source += args.channel_stride)
-#pragma unroll
-        for (int i = 0; i < kHalfGranules; ++i)
-          batch[i][c] =
-              c < channels && 32 * i < pixels ? ptx::load_global_once(source + 32 * i, kPolicy) : 0.0f;
+      if (args.w % 2 == 0)
+        fetch_by_lane<2>(args, from, plane, column, lane);
+      else
+        fetch_by_lane<1>(args, from, plane, column, lane);
+      ptx::async_copy_arrive(full);
     }
   }
 
-  __device__ __forceinline__ void copy_second_half(const Args& args, int lane, const Stage& stage) const {
-    if (lane == 0) ptx::mbarrier_arrive_expect_tx(stage.full, bulk ? kStageBytes : 0);
-    if (bulk) {
-      __syncwarp();
-      if (lane < kPlaneChannels)  // a channel each
-        ptx::bulk_copy_from_global(stage.at(lane, 0), first + kHalfPixels + lane * args.channel_stride,
-                                   kHalfPixels * sizeof(float), stage.full, ptx::kEvictFirst);
-    } else {
-      const float* source = first + kHalfPixels + lane;
-      const int pixels = args.w - column - kHalfPixels - lane;
-#pragma unroll 1
-      for (int c = 0; c < kPlaneChannels; ++c, source += args.channel_stride)
-#pragma unroll
-        for (int i = 0; i < kHalfGranules; ++i)
-          ptx::async_copy_or_zero(stage.at(c, 32 * i + lane), source + 32 * i,
-                                  c < channels && 32 * i < pixels);
-    }
-  }
-};
-
-/// What a RangeGuard says of a lane's pixels of a row.
-__device__ __forceinline__ bool out_of_range(const Batch& first_half, const Stage& stage, int lane) {
-  RangeGuard guard;
-#pragma unroll
-  for (int i = 0; i < kHalfGranules; ++i)
-#pragma unroll
-    for (int c = 0; c < kPlaneChannels; ++c) guard.see(first_half[i][c]);
-#pragma unroll 1
-  for (int c = 0; c < kPlaneChannels; ++c)
-#pragma unroll
-    for (int i = 0; i < kHalfGranules; ++i) guard.see(ptx::load_shared_float(stage.at(c, 32 * i + lane)));
-  return guard.raised();
-}
-
-/// Steps through the rows of a walk. In shared memory, to keep it out of the registers: one lane steps, all
-/// read.
-struct PlaneReader {
-  Walk walk;
-  PlaneRow row;
-  int row_id;     // for the flags
-  int rows_left;  // of the run; 0: there are no more
-
-  __device__ void open(const Args& args, int part, int plane) {
-    walk = Walk(args, part);
-    open_run(args, plane);
-  }
-  __device__ void advance(const Args& args, int plane) {
-    row.first += args.w;
-    ++row_id;
-    if (--rows_left == 0) open_run(args, plane);
-  }
+  /// Of `full`: the lane that sends for all, or all lanes.
+  __device__ static int arrivals(const Args& args) { return args.mapped ? 1 : 32; }
 
  private:
-  __device__ void open_run(const Args& args, int plane) {
-    Run run;
-    rows_left = 0;
-    if (!walk.next(args, run)) return;
-    rows_left = run.input_rows();
-    row_id = args.row_id(run.image * args.strips + run.strip, run.first_row);
-    row.column = run.strip * kStripColumns;
-    row.first = args.x + (std::int64_t{run.image} * args.c + plane * kPlaneChannels) * args.channel_stride +
-                std::int64_t{run.first_row} * args.w + row.column;
-    row.channels = args.c - plane * kPlaneChannels;
-    row.whole = row.channels >= kPlaneChannels && row.column + kRowPixels <= args.w;
-    row.bulk = row.whole && args.w % 4 == 0 &&
-               reinterpret_cast<std::uintptr_t>(row.first) % ptx::kBulkCopyAlignment == 0;
+  /// Each lane `kPixels` at a time, all of which exist or none.
+  template <int kPixels>
+  __device__ __forceinline__ void fetch_by_lane(const Args& args, const InputRow& from, int plane, int column,
+                                                int lane) const {
+    const int first = kPixels * lane, channels = args.c - plane * kPlaneChannels;
+    const float* source = args.x +
+                          (std::int64_t{from.image} * args.c + plane * kPlaneChannels) * args.channel_stride +
+                          std::int64_t{from.row} * args.w + column + first;
+#pragma unroll(kPixels == 1 ? 1 : kPlaneChannels)
+    for (int c = 0; c < kPlaneChannels; ++c, source += args.channel_stride)
+#pragma unroll
+      for (int i = 0; i < kPiecePixels; i += 32 * kPixels)
+        ptx::async_copy_or_zero<kPixels>(at(c, first + i), source + i,
+                                         c < channels && column + first + i < args.w);
   }
 };
 
@@ -238,64 +208,116 @@ struct SharedStorage {
   // Tile 1 with tap s reads 2 pixels past a plane: the next plane's, or the stage's. Those are columns
   // of the product that no output needs.
   alignas(128) __half ring[kRingRows][kPlanes][kRowPixels][kPlaneChannels];
-  alignas(128) float stage[kWarpsPerGroup][kPlaneChannels][kHalfPixels];  // second halves of rows of x
-  float carry[kCarries][kWarpsPerGroup][16][kSector];
-  PlaneReader reader[kWarpsPerGroup];
+  alignas(128) float stage[kWarpsPerGroup][kStages][kPlaneChannels][kPiecePixels];
   std::uint64_t row_full[kRingRows];
   std::uint64_t row_empty[kRingRows];
-  std::uint64_t stage_full[kWarpsPerGroup];
-  std::uint64_t carry_full[kCarries][kWarpsPerGroup];
+  std::uint64_t stage_full[kWarpsPerGroup][kStages];
 };
 static_assert(sizeof(SharedStorage) <= 232448, "232448 B: sm_90 opt-in limit");
 static_assert(sizeof(SharedStorage::ring) / kRingRows == kPlanes * kPlaneBytes);
+
+/// A piece's way from its stage to the ring, a lane two neighbouring pixels.
+class Piece {
+ public:
+  __device__ __forceinline__ void load(const Stage& stage, int lane) {
+#pragma unroll
+    for (int c = 0; c < kPlaneChannels; ++c) {
+      const float2 pair = ptx::load_shared_float2(stage.at(c, kLanePixels * lane));
+      values_[0][c] = pair.x, values_[1][c] = pair.y;
+    }
+  }
+
+  /// Whether lost_bits() may be true of any lane. By a whole warp; then every lane has read the stage, since
+  /// each lane's vote hangs on all that it loaded.
+  __device__ __forceinline__ bool convert() {
+    GranuleGuard guard;
+#pragma unroll
+    for (int i = 0; i < kLanePixels; ++i) {
+      uint4 granule[1];
+      convert_granule(values_[i], granule);
+      guard.see(granule[0]);
+      granules_[i] = granule[0];
+    }
+    return __any_sync(~0u, guard.suspects());
+  }
+
+  /// `first`: of the piece's granules in the ring.
+  __device__ __forceinline__ void store(ptx::SharedAddress first, int lane) const {
+#pragma unroll
+    for (int i = 0; i < kLanePixels; ++i)
+      ptx::store_shared(first + (kLanePixels * lane + i) * kGranuleBytes, granules_[i]);
+  }
+
+  /// Whether rounding has cost a value of this lane's more than its share. Three steps with convert(), of
+  /// which each seldom needs the next: zeros are suspected, and multiples of 2^-24 exact, such as many random
+  /// numbers are.
+  __device__ __forceinline__ bool lost_bits() const {
+    RangeGuard range;
+    for_each([&](float value) { range.see(value); });
+    if (!range.raised()) return false;
+    bool lost = false;
+    for_each([&](float value) { lost |= split_loses_bits<1>(value * kXScale); });
+    return lost;
+  }
+
+ private:
+  template <class Use>
+  __device__ __forceinline__ void for_each(Use use) const {
+#pragma unroll
+    for (const auto& pixel : values_)
+#pragma unroll
+      for (const float value : pixel) use(value);
+  }
+
+  static constexpr int kLanePixels = kPiecePixels / 32;
+  static_assert(kLanePixels == 2);
+  float values_[kLanePixels][kPlaneChannels];
+  uint4 granules_[kLanePixels];
+};
 
 /// Fills the ring: each warp one plane of 8 channels of every row.
 __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& shared, int part, int rank,
                                              int warp) {
   const int lane = threadIdx.x % 32;
   const int plane = rank * kPlanesPerBlock + warp;
-  const Stage stage{ptx::shared_address(shared.stage[warp]), ptx::shared_address(&shared.stage_full[warp])};
+  const ptx::SharedAddress first_stage = ptx::shared_address(shared.stage[warp]),
+                           first_full = ptx::shared_address(shared.stage_full[warp]);
+  const auto stage_at = [=](unsigned i) { return Stage{first_stage + i * kStageBytes, first_full + i * 8}; };
 
-  PlaneReader& reader = shared.reader[warp];
-  if (lane == 0) reader.open(args, part, plane);
-  __syncwarp();
+  InputRow ahead(args, part);  // whose pieces are sent for
+  for (int i = 0; i < kStages && ahead.left > 0; ++i) stage_at(i).fetch(args, ahead, plane, i, lane);
+  static_assert(kStages == kPieces - 1, "a stage is filled anew with the piece before, of the next row");
 
-  Batch batch;
-  const auto fetch = [&] {
-    const PlaneRow row = reader.row;
-    row.load_first_half(args, lane, batch);
-    row.copy_second_half(args, lane, stage);
-  };
-  const auto more = [&] { return __any_sync(~0u, reader.rows_left > 0); };
-  if (more()) fetch();
-  for (unsigned row = 0; more(); ++row) {
+  unsigned stage_number = 0, stage_phase = 0;
+  for (unsigned row = 0; ahead.left > 0; ++row) {
     const unsigned slot = row % kRingRows;
     const ptx::SharedAddress slot_plane = ptx::shared_address(shared.ring[slot][plane]);
-    GranuleGuard guard;
-    const auto put = [&](int i, const float(&values)[kPlaneChannels]) {
-      uint4 granule[1];
-      convert_granule(values, granule);
-      guard.see(granule[0]);
-      ptx::store_shared(slot_plane + (32 * i + lane) * kGranuleBytes, granule[0]);
+    const int row_id = ahead.id(args);
+    Piece pieces[2];
+    Stage stages[2];
+    const auto load = [&](int i) {
+      const Stage stage = stages[i % 2] = stage_at(stage_number);
+      ptx::mbarrier_wait(stage.full, stage_phase);
+      pieces[i % 2].load(stage, lane);
+      if (++stage_number == kStages) stage_number = 0, stage_phase ^= 1;
     };
-
+    load(0);
     // Both blocks' consumers must have left the slot, for the peer's copy of it is written as well.
     ptx::mbarrier_wait(ptx::shared_address(&shared.row_empty[slot]), ~(row / kRingRows) & 1);
-#pragma unroll
-    for (int i = 0; i < kHalfGranules; ++i) put(i, batch[i]);
-    ptx::async_copy_wait_all();
-    ptx::mbarrier_wait(stage.full, row & 1);
-#pragma unroll
-    for (int i = 0; i < kHalfGranules; ++i) {
-      float values[kPlaneChannels];
-#pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c) values[c] = ptx::load_shared_float(stage.at(c, 32 * i + lane));
-      put(kHalfGranules + i, values);
-    }
     bool raised = false;
-    if (__any_sync(~0u, guard.suspects())) raised = __any_sync(~0u, out_of_range(batch, stage, lane));
+#pragma unroll
+    for (int i = 0; i < kPieces; ++i) {
+      if (i + 1 < kPieces) load(i + 1);  // takes its time, meanwhile
+      Piece& piece = pieces[i % 2];
+      const bool suspects = piece.convert();
+      if (ahead.left > 0) stages[i % 2].fetch(args, ahead, plane, (i + kStages) % kPieces, lane);
+      if (i == 0) ahead.step(args);
+      piece.store(slot_plane + i * kPiecePixels * kGranuleBytes, lane);
+      if (suspects) raised |= piece.lost_bits();
+    }
+    raised = __any_sync(~0u, raised);
     ptx::fence_proxy_async();  // wgmma and the bulk copy read what was just written
-    __syncwarp();              // every lane has written to the slot, and read the stage
+    __syncwarp();              // every lane has written to the slot
     if (lane == 0) {
       const ptx::SharedAddress full = ptx::shared_address(&shared.row_full[slot]);
       if (warp == 0)
@@ -304,11 +326,9 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
         ptx::mbarrier_arrive(full);
       ptx::bulk_copy_to_cluster(ptx::map_to_rank(slot_plane, rank ^ 1), slot_plane, kPlaneBytes,
                                 ptx::map_to_rank(full, rank ^ 1));
-      args.raised[std::int64_t{reader.row_id} * kPlanes + plane] = raised;
-      reader.advance(args, plane);
+      args.raised[std::int64_t{row_id} * kPlanes + plane] = raised;
     }
     __syncwarp();
-    if (more()) fetch();
   }
 }
 
@@ -351,7 +371,9 @@ class RowRelease {
   int released_ = 0, seen_ = 0;
 };
 
-inline constexpr int kTurnBarrier = 1;  // named barriers 1 ... kConsumers; 0 is __syncthreads
+// Named barriers; 0 is __syncthreads.
+inline constexpr int kTurnBarrier = 1;  // to kConsumers
+inline constexpr int kFilterBarrier = kTurnBarrier + kConsumers;
 
 __device__ __forceinline__ void wait_for_turn(int consumer) {
   ptx::named_barrier_sync(kTurnBarrier + consumer, 2 * 128);
@@ -384,11 +406,8 @@ __device__ __forceinline__ void mma_stage(Accumulator& sums, SharedStorage& shar
 
 /// Where a tile lies in y.
 struct Tile {
-  std::int64_t at;    // of its first pixel, in the thread block's first output channel
-  int width;          // pixels that are outputs, of 128
-  int number;         // of this thread block, from 0
-  bool opens_chain;   // no tile before it carries to it
-  bool closes_chain;  // it carries to none after it
+  std::int64_t at;  // of its first pixel, in the thread block's first output channel
+  int width;        // pixels that are outputs, of 128
 };
 
 /// What a lane needs in every epilogue.
@@ -398,7 +417,7 @@ struct EpilogueLane {
   std::int64_t half_step;   // and from that to the channel 8 farther
   int channel;              // of this lane's sums, in the thread block; and channel + 8
   int live_channels;        // of the thread block's 64
-  ChannelAffine affine[2];
+  ChannelAffine affine[2];  // to z in units of ln 2
   std::uint64_t policy;
   int consumer, warp, lane;
 };
@@ -408,20 +427,21 @@ struct EpilogueLane {
 /// A lane's two neighbouring pixels (elements e = 0, 1 of fragment j) lie in a sector that starts `head`
 /// pixels after a fragment does. Sector s of a tile is its pixels 8 (s - 1) + head ... + 7: a lane's elements
 /// that come before `head` in their fragment ("early") belong to sector s = j, the others to s = j + 1. So
-/// sectors 1 ... 15 are whole, and sectors 0 and 16 are shared with the tiles before and after it. kEven:
-/// rows have an even number of outputs, so that a lane's two elements are never in different sectors.
+/// sectors 1 ... 15 are whole, and sectors 0 and 16 are shared with the tiles before and after it: a lane has
+/// elements in only one of the two. kEven: rows have an even number of outputs, so that a lane's two elements
+/// are never in different sectors.
 template <bool kEven>
 class Epilogue {
  public:
   static constexpr int kTileSectors = kBlockPixels / kSector;  // 16; with the skew a tile touches one more
   /// From this width on, sectors 1 ... 15 are whole at any alignment.
-  static constexpr int kChainedWidth = (kTileSectors - 1) * kSector + (kEven ? 6 : 7);
+  static constexpr int kWholeWidth = (kTileSectors - 1) * kSector + (kEven ? 6 : 7);
 
-  __device__ __forceinline__ Epilogue(SharedStorage& shared, const EpilogueLane& lane, const Tile& tile)
-      : shared_(shared), me_(lane), tile_(tile), pixel_(2 * (lane.lane % 4)) {}
+  __device__ __forceinline__ Epilogue(const EpilogueLane& lane, const Tile& tile)
+      : me_(lane), tile_(tile), pixel_(2 * (lane.lane % 4)) {}
 
   __device__ __forceinline__ void run(const Accumulator& sums) {
-    if (tile_.width >= kChainedWidth)
+    if (tile_.width >= kWholeWidth)
       store_sectors(sums);
     else
       store_fragments(sums);
@@ -439,9 +459,8 @@ class Epilogue {
     return __fmaf_rn(sum, me_.affine[t / 2].scale, me_.affine[t / 2].bias);
   }
 
-  /// A narrow tile: every lane stores its own pixels, sectors in parts. Such a tile stands outside the chain.
+  /// A narrow tile: every lane stores its own pixels, sectors in parts.
   __device__ __forceinline__ void store_fragments(const Accumulator& sums) {
-    pass_carry();  // nothing, but the barrier's phases count tiles
     place_[0] = pixel_, place_[1] = pixel_ + 1;
     set_out(0);
 #pragma unroll
@@ -450,7 +469,7 @@ class Epilogue {
       float v[4];
 #pragma unroll
       for (int t = 0; t < 4; ++t) v[t] = pre_activation(sums[4 * j + t], t);
-      mish_of_mish(v);
+      mish_of_mish_of_ln2(v);
       const int pixel = j * kSector + pixel_;
       store_pairs(v, j, pixel < tile_.width, pixel + 1 < tile_.width);
     }
@@ -465,71 +484,40 @@ class Epilogue {
     }
     set_out(head_ - kSector);
 
-    // Sectors 0 and 16 first, to pass the carry on early: a lane has a share in only one of the two.
-    float edge[4];
+    constexpr int kGroup = 4;  // sectors that go through the activation together
+    static_assert(kTileSectors % kGroup == 0);
 #pragma unroll
-    for (int t = 0; t < 4; ++t) edge[t] = pre_activation(early_[t % 2] ? sums[t] : sums[4 * 15 + t], t);
-    mish_of_mish(edge);
-    leave_tail(edge);
-    pass_carry();
-    store_whole_sectors(sums);
-    store_head(edge);
-  }
-
-  /// Sectors 1 ... 15: a lane stores two pixels, four lanes a sector, so that an instruction writes whole
-  /// sectors of 8 channels.
-  __device__ __forceinline__ void store_whole_sectors(const Accumulator& sums) {
-    constexpr int kGroup = 3;  // sectors that go through the activation together
-    static_assert((kTileSectors - 1) % kGroup == 0);
-#pragma unroll
-    for (int first = 1; first < kTileSectors; first += kGroup) {
+    for (int first = 0; first < kTileSectors; first += kGroup) {
       float v[4 * kGroup];
 #pragma unroll
       for (int i = 0; i < kGroup; ++i)
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
-          const int late = 4 * (first + i - 1) + t;
-          v[4 * i + t] = pre_activation(early_[t % 2] ? sums[late + 4] : sums[late], t);
+          const int s = first + i;  // 0 stands for 16 as well
+          const int early = 4 * s + t, late = 4 * ((s + kTileSectors - 1) % kTileSectors) + t;
+          v[4 * i + t] = pre_activation(early_[t % 2] ? sums[early] : sums[late], t);
         }
-      mish_of_mish(v);
+      mish_of_mish_of_ln2(v);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) store_pairs(v + 4 * i, first + i, true, true);
+      for (int i = 0; i < kGroup; ++i)
+        if (first + i == 0)
+          store_edges(v);
+        else
+          store_pairs(v + 4 * i, first + i, true, true);
       __syncwarp();
     }
   }
 
-  /// Sector 16: its pixels wait in `carry` for the next tile, or go to y where they make it whole or no tile
-  /// follows.
-  __device__ __forceinline__ void leave_tail(const float (&edge)[4]) {
-    const bool live[2] = {!early_[0] && kBlockPixels - kSector + pixel_ < tile_.width,
-                          !early_[1] && kBlockPixels - kSector + pixel_ + 1 < tile_.width};
-    if (tile_.closes_chain || kTileSectors * kSector + head_ <= tile_.width) {
-      store_pairs(edge, kTileSectors, live[0], live[1]);
-      return;
+  /// Sectors 0 and 16, each as far as it is this tile's.
+  __device__ __forceinline__ void store_edges(const float* v) {
+    const int pixel = kBlockPixels - kSector + pixel_;
+    const bool late[2] = {!early_[0] && pixel < tile_.width, !early_[1] && pixel + 1 < tile_.width};
+    if constexpr (kEven) {
+      store_pairs(v, early_[0] ? 0 : kTileSectors, early_[0] || late[0], true);
+    } else {
+      store_pairs(v, 0, early_[0], early_[1]);
+      store_pairs(v, kTileSectors, late[0], late[1]);
     }
-#pragma unroll
-    for (int t = 0; t < 4; ++t)
-      if (live[t % 2]) *carry_slot(tile_.number, t) = edge[t];
-  }
-
-  __device__ __forceinline__ void pass_carry() {
-    ptx::mbarrier_arrive(ptx::shared_address(&shared_.carry_full[tile_.number % kCarries][me_.warp]));
-  }
-
-  /// Sector 0: this tile's early elements, and from the tile before it what it left.
-  __device__ __forceinline__ void store_head(float (&edge)[4]) {
-    if (tile_.opens_chain) {
-      store_pairs(edge, 0, early_[0], early_[1]);
-      return;
-    }
-    const int before = tile_.number - 1;
-    ptx::mbarrier_wait(ptx::shared_address(&shared_.carry_full[before % kCarries][me_.warp]),
-                       before / kCarries & 1);
-    if (head_ == 0) return;  // the tiles meet between sectors
-#pragma unroll
-    for (int t = 0; t < 4; ++t)
-      if (!early_[t % 2]) edge[t] = *carry_slot(before, t);
-    store_pairs(edge, 0, true, true);
   }
 
   /// A lane's elements of both its channels.
@@ -547,11 +535,6 @@ class Epilogue {
     }
   }
 
-  __device__ __forceinline__ float* carry_slot(int number, int t) {
-    return &shared_.carry[number % kCarries][me_.warp][me_.lane / 4 + t / 2 * 8][place_[t % 2]];
-  }
-
-  SharedStorage& shared_;
   const EpilogueLane& me_;
   const Tile& tile_;
   int pixel_;      // this lane's first in a fragment
@@ -573,8 +556,10 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
   me.y = args.y;
   me.channel_at = me.channel * plane;
   me.half_step = 8 * plane;
-  me.affine[0] = args.affine[first_k + me.channel];
-  me.affine[1] = args.affine[first_k + me.channel + 8];
+  for (int i = 0; i < 2; ++i) {
+    const ChannelAffine affine = args.affine[first_k + me.channel + 8 * i];
+    me.affine[i] = {affine.scale * kLog2E, affine.bias * kLog2E};
+  }
   me.policy = ptx::kEvictLast;
   if (consumer == kConsumers - 1) pass_turn(consumer);  // the first turn is consumer 0's
 
@@ -587,8 +572,6 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
     const int row_shift = columns > kBlockPixels ? 1 : 0, tiles_per_row = 1 << row_shift;
     static_assert(kTilesPerRow == 2);
     const int last_width = columns - (tiles_per_row - 1) * kBlockPixels;
-    const bool chained = last_width >= Epilogue<kEven>::kChainedWidth;
-    const bool rows_follow = chained && args.strips == 1;  // one row's end is the next row's start in y
     const int tiles = run.rows << row_shift;
 #pragma unroll 1
     for (int t = (consumer + kConsumers - earlier_tiles % kConsumers) % kConsumers; t < tiles;
@@ -600,16 +583,12 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
       const int next = t + kConsumers;
       rows.release_until(next < tiles ? min(next >> row_shift, row + kFilterSize) : row + kFilterSize);
 
-      const bool first_of_row = column_tile == 0, last_of_row = column_tile == tiles_per_row - 1;
       Tile tile;
       tile.at = (std::int64_t{run.image} * args.k + first_k) * plane +
                 std::int64_t{run.first_row + row} * args.q + run.strip * kStripColumns +
                 column_tile * kBlockPixels;
-      tile.width = last_of_row ? last_width : kBlockPixels;
-      tile.number = earlier_tiles + t;
-      tile.opens_chain = first_of_row ? !rows_follow || t == 0 : !chained;
-      tile.closes_chain = last_of_row ? !rows_follow || t == tiles - 1 : !chained;
-      Epilogue<kEven>(shared, me, tile).run(sums);
+      tile.width = column_tile == tiles_per_row - 1 ? last_width : kBlockPixels;
+      Epilogue<kEven>(me, tile).run(sums);
     }
     rows.release_until(run.input_rows());
     rows.close_run(run.input_rows());
@@ -617,26 +596,27 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
   }
 }
 
-__device__ __forceinline__ void init_barriers(SharedStorage& shared) {
+__device__ __forceinline__ void init_barriers(const Args& args, SharedStorage& shared) {
   for (int i = 0; i < kRingRows; ++i) {
     ptx::mbarrier_init(ptx::shared_address(&shared.row_full[i]), kWarpsPerGroup);
     ptx::mbarrier_init(ptx::shared_address(&shared.row_empty[i]),
                        kClusterBlocks * kConsumers * kWarpsPerGroup);
   }
-  for (int warp = 0; warp < kWarpsPerGroup; ++warp)
-    ptx::mbarrier_init(ptx::shared_address(&shared.stage_full[warp]), 1);
-  for (int i = 0; i < kCarries; ++i)
-    for (int warp = 0; warp < kWarpsPerGroup; ++warp)
-      ptx::mbarrier_init(ptx::shared_address(&shared.carry_full[i][warp]), 32);
+  for (auto& barriers : shared.stage_full)
+    for (std::uint64_t& barrier : barriers)
+      ptx::mbarrier_init(ptx::shared_address(&barrier), Stage::arrivals(args));
   ptx::fence_mbarrier_init();
 }
 
+/// By all consumers, while the producers send for the first rows.
 __device__ __forceinline__ void load_filter(const Args& args, SharedStorage& shared, int k_block) {
   constexpr int kVectors = sizeof(shared.filter) / sizeof(uint4);
   const uint4* const source = args.filter + std::int64_t{k_block} * kVectors;
   uint4* const destination = reinterpret_cast<uint4*>(shared.filter);
-  for (int i = threadIdx.x; i < kVectors; i += kThreads) destination[i] = source[i];
+  for (int i = static_cast<int>(threadIdx.x) % kConsumerThreads; i < kVectors; i += kConsumerThreads)
+    destination[i] = source[i];
   ptx::fence_proxy_async();
+  ptx::named_barrier_sync(kFilterBarrier, kConsumerThreads);
 }
 
 template <bool kEven>
@@ -651,9 +631,8 @@ __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(kThread
   const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   const int warp = __shfl_sync(~0u, threadIdx.x % 128 / 32, 0);
 
-  if (threadIdx.x == 0) init_barriers(shared);
-  load_filter(args, shared, k_block);
-  __syncthreads();
+  ptx::start_kernel_after();
+  if (threadIdx.x == 0) init_barriers(args, shared);
   ptx::cluster_sync();  // the peer's barriers exist before anything is sent to them
 
   if (group == 0) {
@@ -661,6 +640,7 @@ __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(kThread
     produce_rows(args, shared, part, rank, warp);
   } else {
     ptx::setmaxnreg_inc<kConsumerRegisters>();
+    load_filter(args, shared, k_block);
     consume_rows<kEven>(args, shared, part, rank, k_block * kBlockK, group - 1, warp);
   }
   __syncwarp();
