@@ -91,15 +91,19 @@ __device__ __forceinline__ SharedAddress map_to_rank(SharedAddress address, std:
 }
 
 /// In a kernel that launch_after_start() launched: waits for the kernel before it in the stream, and sees
-/// what that wrote. Otherwise nothing.
+/// what that wrote. Otherwise, and before sm_90, nothing.
 __device__ __forceinline__ void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 /// Lets the kernel after this one start, if launch_after_start() launches it, once all thread blocks have
 /// said so or have ended.
 __device__ __forceinline__ void start_kernel_after() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // --- memory ----------------------------------------------------------------------------------------------
