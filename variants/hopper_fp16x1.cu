@@ -60,9 +60,8 @@ Plan prepare_row_ring(const Problem& problem) {
 }
 
 Plan prepare(const Problem& problem) {
-  return suits_row_ring(problem.shape)
-             ? prepare_row_ring(problem)
-             : hopper::packed::prepare<kTerms, 64, 128, 192, 208, 224, 256>(problem);
+  return suits_row_ring(problem.shape) ? prepare_row_ring(problem)
+                                       : hopper::packed::prepare<kTerms, 64, 128, 208, 224, 256>(problem);
 }
 
 const RegisterVariant registered{{

@@ -37,7 +37,7 @@ template <int kTerms_, int kPixels_>
 struct Config {
   static constexpr int kTerms = kTerms_, kPixels = kPixels_;
   // As many as their sums leave room for: all but one are in their epilogues.
-  static constexpr int kConsumers = kTerms == 1 && kPixels <= 192 ? 3 : 2;
+  static constexpr int kConsumers = kTerms == 1 && kPixels <= 128 ? 3 : 2;
   static constexpr int kThreads = 128 * (1 + kConsumers);
   static constexpr int kProducerRegisters = 56;
   static constexpr int kConsumerRegisters = kConsumers == 3 ? 152 : 224;

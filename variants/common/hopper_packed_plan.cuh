@@ -69,13 +69,13 @@ inline bool allot_stages(Choice& choice, int c_slices) {
   return choice.x_stages >= 2;
 }
 
-/// What a choice is expected to take: products, shared memory, operands from the L2 or epilogues, whichever
-/// is longest, and the last epilogue.
+/// What a choice is expected to take: products, bulk copies or epilogues, whichever is longest, and the last
+/// epilogue. The rates are those that fit what was measured on an H200 best.
 inline double expected_cycles(const Choice& choice, const Shape& shape, int terms, std::int64_t clusters) {
-  constexpr double kL2Bytes = 28;       // a cycle and multiprocessor, when all read
-  constexpr double kSharedBytes = 128;  // a cycle
-  constexpr double kSumCycles = 58;     // epilogue of 64 outputs, as measured: stores bind
-  constexpr double kTileCycles = 1500;  // from one tile's products to the next one's
+  constexpr double kPixelBytes = 5.5, kFilterBytes = 19,
+                   kSharedFilterBytes = 22;  // a cycle and multiprocessor
+  constexpr double kSumCycles = 46;          // epilogue of 64 outputs
+  constexpr double kTileCycles = 1500;       // from one tile's products to the next one's
   const int c_slices = slices(static_cast<int>(shape.c)), products = terms == 1 ? 1 : 3;
   const double pixels = choice.kernel.pixels * choice.tiling.together;
   const std::int64_t units = divide_up(choice.tiling.pixel_tiles, choice.cluster),
@@ -83,16 +83,16 @@ inline double expected_cycles(const Choice& choice, const Shape& shape, int term
   const auto rounds = static_cast<double>(divide_up(choice.parts * k_tiles, clusters));
   const auto tiles = static_cast<double>(divide_up(units, choice.parts));
   const double multiplications = tiles * c_slices * kTaps * products;
-  const double filter = static_cast<double>(choice.kernel.filter_stage_bytes),
-               pixel_bytes = c_slices * tiles * static_cast<double>(choice.x_stage_bytes),
-               filter_bytes = c_slices * (choice.resident ? 1 : tiles) * filter;
-  const double operand_bytes = kStepC * sizeof(__half) * (choice.tiling.together * kBlockK + pixels);
-  const double epilogue = kSumCycles * pixels;
-  return rounds * (std::max({multiplications * pixels / 2 + tiles * kTileCycles,
-                             (multiplications * operand_bytes + pixel_bytes + filter_bytes) / kSharedBytes,
-                             (pixel_bytes + filter_bytes / choice.cluster) / kL2Bytes,
-                             tiles * (epilogue + kTileCycles)}) +
-                   epilogue);
+  const double pixel_bytes = c_slices * tiles * static_cast<double>(choice.x_stage_bytes),
+               filter_bytes = c_slices * (choice.resident ? 1 : tiles) *
+                              static_cast<double>(choice.kernel.filter_stage_bytes);
+  const double epilogue = kSumCycles * pixels, shared_epilogue = 2 * epilogue / choice.kernel.consumers;
+  const double load_and_multiply = std::max(
+      multiplications * pixels / 2 + tiles * kTileCycles,
+      pixel_bytes / kPixelBytes + filter_bytes / (choice.cluster == 1 ? kFilterBytes : kSharedFilterBytes));
+  const bool overlaps = choice.tiling.together < choice.kernel.consumers;  // epilogues with the next products
+  return rounds * (overlaps ? std::max(load_and_multiply, tiles * (shared_epilogue + kTileCycles)) + epilogue
+                            : load_and_multiply + tiles * epilogue);
 }
 
 /// The best choice among `kernels`, all of kTerms terms.
@@ -105,7 +105,7 @@ Choice choose(const Shape& shape, const std::vector<Kernel>& kernels, int multip
   for (const Kernel& kernel : kernels)
     for (const int together : {1, 2})
       for (const int pitch : {8, static_cast<int>(std::min<std::int64_t>(width, 1 << 20))})
-        for (const int cluster : {1}) {
+        for (const int cluster : {1, 2}) {
           const bool whole_rows = pitch >= 8 && shape.q() <= 8;
           if ((pitch != 8 && !whole_rows) || (together == 2 && kTerms == 1)) continue;
           Choice choice{.kernel = kernel};
@@ -119,13 +119,12 @@ Choice choose(const Shape& shape, const std::vector<Kernel>& kernels, int multip
           choice.x_stage_bytes =
               std::int64_t{kTerms} * kSlicePlanes * tiling.runs * tiling.run_pixels * kGranuleBytes;
           group_images(shape, kernel.pixels, tiling);
-          if (!allot_stages(choice, c_slices)) continue;
+          // Sharing pays for a filter that is fetched for each tile; among 4 it does not.
+          if (!allot_stages(choice, c_slices) || (cluster > 1 && choice.resident)) continue;
           const std::int64_t clusters = multiprocessors / cluster;
           choice.parts = std::clamp<std::int64_t>(clusters / k_tiles, 1,
                                                   divide_up(tiling.pixel_tiles, std::int64_t{cluster}));
-          constexpr double kClusterCost = 0.01;  // a preference among equals
-          choice.cycles =
-              expected_cycles(choice, shape, kTerms, clusters) * (1 + kClusterCost * (cluster - 1));
+          choice.cycles = expected_cycles(choice, shape, kTerms, clusters);
           if (choice.cycles < best.cycles) best = choice;
         }
   return best;

@@ -293,12 +293,11 @@ __device__ __forceinline__ void wgmma_wait_group() {
       "+f"(d[70]), "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]),  \
       "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),  \
       "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91])
-#define CONVMISH_PLACES_96 CONVMISH_PLACES_92 ", %92, %93, %94, %95"
-#define CONVMISH_SUMS_96 CONVMISH_SUMS_92, "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95])
-#define CONVMISH_PLACES_104 CONVMISH_PLACES_96 ", %96, %97, %98, %99, %100, %101, %102, %103"
-#define CONVMISH_SUMS_104                                                                           \
-  CONVMISH_SUMS_96, "+f"(d[96]), "+f"(d[97]), "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), \
-      "+f"(d[102]), "+f"(d[103])
+#define CONVMISH_PLACES_104 \
+  CONVMISH_PLACES_92 ", %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103"
+#define CONVMISH_SUMS_104                                                                         \
+  CONVMISH_SUMS_92, "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), "+f"(d[96]), "+f"(d[97]), \
+      "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103])
 #define CONVMISH_PLACES_112 CONVMISH_PLACES_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
 #define CONVMISH_SUMS_112                                                                                \
   CONVMISH_SUMS_104, "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), \
@@ -336,8 +335,6 @@ __device__ __forceinline__ void wgmma_m64k16(float (&d)[kPixels / 2], std::uint6
     CONVMISH_WGMMA(128, 64, 64, 65, 66);
   else if constexpr (kPixels == 184)
     CONVMISH_WGMMA(184, 92, 92, 93, 94);
-  else if constexpr (kPixels == 192)
-    CONVMISH_WGMMA(192, 96, 96, 97, 98);
   else if constexpr (kPixels == 208)
     CONVMISH_WGMMA(208, 104, 104, 105, 106);
   else if constexpr (kPixels == 224)
@@ -361,8 +358,6 @@ __device__ __forceinline__ void wgmma_m64k16(float (&d)[kPixels / 2], std::uint6
 #undef CONVMISH_SUMS_64
 #undef CONVMISH_PLACES_92
 #undef CONVMISH_SUMS_92
-#undef CONVMISH_PLACES_96
-#undef CONVMISH_SUMS_96
 #undef CONVMISH_PLACES_104
 #undef CONVMISH_SUMS_104
 #undef CONVMISH_PLACES_112
