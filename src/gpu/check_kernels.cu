@@ -1,6 +1,7 @@
 #include "check/checksum.hpp"
 #include "gpu/check.hpp"
 #include "gpu/check_kernels.hpp"
+#include "gpu/stopwatch.hpp"
 
 namespace convmish::gpu {
 namespace {

@@ -74,9 +74,6 @@ void count_wrong(const Shape& shape, Layout layout, const float* y, const Chunk&
 void gather(const Shape& shape, Layout layout, const float* y, const Chunk& chunk,
             const ReferenceOut& reference, ReferencePoint* samples, int count, cudaStream_t stream);
 
-/// Occupies the stream for about `microseconds`, so that the host can enqueue ahead of the device.
-void spin(double microseconds, cudaStream_t stream);
-
 /// An empty kernel.
 void do_nothing(cudaStream_t stream);
 

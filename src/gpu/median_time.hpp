@@ -9,7 +9,6 @@
 
 #include "core/device.hpp"
 #include "gpu/check.hpp"
-#include "gpu/check_kernels.hpp"
 #include "gpu/stopwatch.hpp"
 
 namespace convmish::gpu {
@@ -27,10 +26,7 @@ double median_ms(cudaStream_t stream, Launch launch) {
 
   Stopwatch watch(stream);
   std::array<double, 9> ms{};
-  for (double& sample : ms) {
-    spin(Device::kLeadUs, stream);
-    sample = watch.time_ms(launch);
-  }
+  for (double& sample : ms) sample = watch.time_ms(launch, Device::kLeadUs);
   std::ranges::nth_element(ms, ms.begin() + ms.size() / 2);
   return ms[ms.size() / 2];
 }

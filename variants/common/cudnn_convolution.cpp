@@ -19,7 +19,6 @@
 #include "core/error.hpp"
 #include "core/shape_text.hpp"
 #include "gpu/check.hpp"
-#include "gpu/check_kernels.hpp"
 #include "gpu/stopwatch.hpp"
 #include "variants/common/cudnn_library.hpp"
 #include "variants/common/cudnn_rounding_probe.hpp"
@@ -258,8 +257,8 @@ class PlanSearch {
   double time_run(const CudnnConvolution& convolution) {
     const ConvolutionOperands operands{problem_.x, problem_.filter, problem_.bias, problem_.y,
                                        workspace_.data()};
-    gpu::spin(kLeadUs, problem_.stream);
-    const double time_ms = stopwatch_.time_ms([&] { convolution.launch(operands, problem_.stream); });
+    const double time_ms =
+        stopwatch_.time_ms([&] { convolution.launch(operands, problem_.stream); }, kLeadUs);
     std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(time_ms));
     return time_ms;
   }
