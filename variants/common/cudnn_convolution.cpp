@@ -147,13 +147,14 @@ class PlanSearch {
   /// Throws where no plan was found.
   CudnnConvolution result() {
     if (candidates_.empty()) throw_none();
-    if (candidates_.size() > 1) run_final();
-    Candidate& best = *std::ranges::min_element(candidates_, {}, &Candidate::time_ms);
     for (const Candidate& candidate : candidates_)
       record_.timed.push_back(
           {candidate.convolution.note, candidate.convolution.workspace_bytes, candidate.time_ms});
+    std::erase_if(candidates_, [this](const Candidate& one) { return one.time_ms > kNear * fastest_ms_; });
+    if (candidates_.size() > 1) run_final();
+    Candidate& best = *std::ranges::min_element(candidates_, {}, &Candidate::time_ms);
     best.convolution.note =
-        fmt::format("{}, fastest of {} cuDNN plans", best.convolution.note, candidates_.size());
+        fmt::format("{}, fastest of {} cuDNN plans", best.convolution.note, record_.timed.size());
     best.convolution.search = std::move(record_);
     return std::move(best.convolution);
   }
@@ -283,10 +284,8 @@ class PlanSearch {
     std::vector<std::vector<double>> times(candidates_.size());
     for (int i = 0; i < kFinalTrials; ++i)
       for (std::size_t j = 0; j < candidates_.size(); ++j)
-        if (candidates_[j].time_ms <= kNear * fastest_ms_)
-          times[j].push_back(time_run(candidates_[j].convolution));
-    for (std::size_t j = 0; j < candidates_.size(); ++j)
-      if (!times[j].empty()) candidates_[j].time_ms = median(std::move(times[j]));
+        times[j].push_back(time_run(candidates_[j].convolution));
+    for (std::size_t j = 0; j < candidates_.size(); ++j) candidates_[j].time_ms = median(std::move(times[j]));
   }
 
   /// The first one is told: it answers cuDNN's own first choice.

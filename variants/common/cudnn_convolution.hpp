@@ -34,7 +34,7 @@ struct PlanSearchRecord {
     std::size_t workspace_bytes = 0;
     double time_ms = 0;
   };
-  std::vector<TimedPlan> timed;         // in the order of cuDNN's proposals
+  std::vector<TimedPlan> timed;         // alone; in the order of cuDNN's proposals
   std::map<std::string, int> left_out;  // reason -> number of proposals
 };
 

@@ -171,9 +171,18 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
 
 template <int kTerms, class Units>
 void recompute(const RecomputeArgs& args, const Units& units, Stream stream) {
-  const std::int64_t blocks = (units.count() + kUnitsPerBlock - 1) / kUnitsPerBlock;
-  launch_after_start(recompute_kernel<kTerms, Units>, static_cast<unsigned>(blocks), kRecomputeThreads, 0, 1,
-                     stream, args, units);
+  const auto blocks = static_cast<unsigned>((units.count() + kUnitsPerBlock - 1) / kUnitsPerBlock);
+  // Compiled for less than sm_90, even if for what then runs on it, the kernel cannot wait by itself.
+  static const bool waits = [] {
+    cudaFuncAttributes attributes{};
+    CONVMISH_CHECK_CUDA(cudaFuncGetAttributes(&attributes, recompute_kernel<kTerms, Units>));
+    return attributes.ptxVersion >= 90;
+  }();
+  if (waits)
+    return launch_after_start(recompute_kernel<kTerms, Units>, blocks, kRecomputeThreads, 0, 1, stream, args,
+                              units);
+  recompute_kernel<kTerms><<<blocks, kRecomputeThreads, 0, stream>>>(args, units);
+  CONVMISH_CHECK_CUDA(cudaGetLastError());
 }
 
 /// All outputs of the listed channels: one thread an output, one grid row (in y) a listed channel.

@@ -28,8 +28,13 @@ inline CUtensorMap tensor_map(const float* tensor, const std::array<int, 4>& ext
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
     CONVMISH_CHECK_CUDA(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
                                                          cudaEnableDefault, &found));
+#else
+    CONVMISH_CHECK_CUDA(
+        cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &function, cudaEnableDefault, &found));
+#endif
     if (found != cudaDriverEntryPointSuccess) throw DeviceError("the driver has no cuTensorMapEncodeTiled");
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
   }();
