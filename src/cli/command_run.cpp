@@ -159,6 +159,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices, co
     code = gate->judge({kThisRun, &report}, out);
   }
   code = finish_reports(files, report, code);
+  tuned.finish();
   return worse(code, exit_code_of(report.cases));
 }
 

@@ -44,7 +44,16 @@ void TuningOutput::keep(const DeviceInfo& device, const std::vector<const Varian
     if (results[i].verdict == Verdict::passed && results[i].configuration &&
         results[i].configuration->by == ChosenBy::tuning)
       table_.set(device, *variants[i], results[i].shape, results[i].configuration->name);
-  write_file(path_, table_.to_json());
+  try {
+    write_file(path_, table_.to_json());
+    unwritten_ = false;
+  } catch (const InputError&) {
+    unwritten_ = true;
+  }
+}
+
+void TuningOutput::finish() const {
+  if (unwritten_) write_file(path_, table_.to_json());
 }
 
 }  // namespace convmish

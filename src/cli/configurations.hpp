@@ -27,14 +27,17 @@ class TuningOutput {
   /// read or written.
   explicit TuningOutput(std::filesystem::path path);
 
-  /// Keeps the choices of a shape's cases that were tuned and are right; result i is of variant i. Throws
-  /// InputError where that cannot be written.
+  /// Keeps the choices of a shape's cases that were tuned and are right; result i is of variant i. Where that
+  /// cannot be written, the next call tries again, and so does finish().
   void keep(const DeviceInfo& device, const std::vector<const Variant*>& variants,
             const std::vector<CaseResult>& results);
+  /// Throws InputError where what was kept cannot be written.
+  void finish() const;
 
  private:
   std::filesystem::path path_;
   TuningTable table_;
+  bool unwritten_ = false;
 };
 
 }  // namespace convmish

@@ -394,6 +394,8 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
     apply_options(tokens, table, line);  // again: wherever the file was named, the command line wins
   }
   if (const auto why = check_options(line.run)) throw InputError(*why);
+  if (tokens.given.contains("tune-out") && !line.run.check)
+    throw InputError("--tune-out keeps configurations that are right, but check is off; want the check on");
   drop_repeats(line.run);
   return line;
 }

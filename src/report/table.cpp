@@ -64,8 +64,13 @@ std::string worst_ratio(const CaseResult& row) {
 }
 
 /// Of the first fill: that of another scale, `wide` above all, would say nothing beside it.
+bool is_judged(const FillResult& check) {
+  return check.verdict != Verdict::skipped;
+}
+
 std::string max_abs_error(const CaseResult& row) {
-  return row.checks.empty() ? std::string() : scientific(row.checks.front().error.max_abs);
+  const auto judged = std::ranges::find_if(row.checks, &is_judged);
+  return judged == row.checks.end() ? std::string() : scientific(judged->error.max_abs);
 }
 
 std::optional<double> least_ms(const CaseResult& row) {
@@ -235,6 +240,38 @@ std::string timing_lines(std::span<const CaseResult> cases, int width) {
   return out;
 }
 
+/// Which configuration a case took, where it was not left to the variant's rule.
+std::string configuration_lines(std::span<const CaseResult> cases, int width) {
+  std::string out;
+  for (const CaseResult& result : cases) {
+    const auto& choice = result.configuration;
+    if (!choice || choice->by == ChosenBy::rule) continue;
+    std::string line = fmt::format("{}: configuration {}", name_of(result), choice->name);
+    if (choice->by == ChosenBy::table) line += ", of the tuning table";
+    if (choice->by == ChosenBy::tuning) {
+      line += fmt::format(", fastest of {} (", choice->timed.size());
+      for (const auto& timed : choice->timed)
+        line += fmt::format("{}{} {:.4g} ms", &timed == &choice->timed.front() ? "" : ", ", timed.name,
+                            timed.median_ms);
+      line += ")";
+    }
+    out += folded(line, width, 2);
+  }
+  return out;
+}
+
+/// What a verdict does not rest on, although it was asked for.
+std::string unjudged_lines(std::span<const CaseResult> cases, int width) {
+  std::string out;
+  for (const CaseResult& result : cases)
+    for (const FillResult& check : result.checks)
+      if (result.verdict == Verdict::passed && check.fill && !is_judged(check))
+        out += folded(
+            fmt::format("{}: not judged on {}: {}", name_of(result), to_string(*check.fill), check.detail),
+            width, 2);
+  return out;
+}
+
 /// What was not computed in the way that the time is of.
 std::string recomputed_lines(std::span<const CaseResult> cases, int width) {
   std::string out;
@@ -322,7 +359,8 @@ std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& dev
     if (const std::string notes = footnotes(rows, left_out, style.width); !notes.empty()) out += "\n" + notes;
   }
   if (const std::string lines = not_passed_lines(cases, style); !lines.empty()) out += "\n" + lines;
-  for (const std::string& lines : {timing_lines(cases, style.width), recomputed_lines(cases, style.width),
+  for (const std::string& lines : {timing_lines(cases, style.width), configuration_lines(cases, style.width),
+                                   unjudged_lines(cases, style.width), recomputed_lines(cases, style.width),
                                    tolerance_lines(cases, style.width), activation_lines(cases, style.width),
                                    skipped_lines(cases, style.width)})
     if (!lines.empty()) out += "\n" + lines;
@@ -332,7 +370,7 @@ std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& dev
 std::string table_legend(const TerminalStyle& style) {
   constexpr std::array kLines{
       "ratio    largest error / allowed error over all fills; right where <= 1",
-      "max abs  largest |y - float64 reference|, first fill",
+      "max abs  largest |y - float64 reference|, first fill that applies",
       "ms       median of the launches; 95% CI: half the interval of the median, relative to it",
       "TFLOP/s  2 x multiply-adds of the direct algorithm / ms;  GB/s  every tensor once / ms",
       "prepare  plan search and repacking of weights, once for a shape and filter; no part of ms",

@@ -365,8 +365,7 @@ std::string repeat_command(const CaseResult& result, const RunOptions& options, 
   for (const Fill fill : result.fills) fills += (fills.empty() ? "" : ",") + std::string(to_string(fill));
   command += " --fill " + fills;
   for (const Tolerance& tolerance : options.tolerances) command += " --tolerance " + to_string(tolerance);
-  if (result.configuration && result.configuration->by != ChosenBy::rule)
-    command += " --configuration " + result.configuration->name;
+  if (result.configuration) command += " --configuration " + result.configuration->name;
   if (!options.check) command += " --no-check";
   if (!options.time) command += " --no-time";
 

@@ -128,6 +128,15 @@ class Tuning(Cli):
     def test_options_that_say_nothing_together(self):
         self.assert_refused(USAGE, "--tune-out says nothing without --tune", "--tune-out", self.table)
         self.assert_refused(
+            USAGE, "--tune-out keeps configurations that are right, but check is off; want the check on",
+            "--tune", "--tune-out", self.table, "--no-check")  # fmt: skip
+
+    def test_table_that_cannot_be_written_ends_no_run(self):
+        completed = run(*self.RUN, "--shape", self.SHAPE, "--shape", "n1c3h8w8k1", "--tune", "--tune-out", "/dev/full")
+        self.assertEqual(completed.returncode, USAGE)
+        self.assertIn("2 passed, 0 skipped, 0 failed", completed.stdout)
+        self.assertIn("/dev/full: cannot be written: No space left on device", completed.stderr)
+        self.assert_refused(
             USAGE, "--tune-table says nothing beside --tune, which times all configurations",
             "--tune", "--tune-table", self.table)  # fmt: skip
 

@@ -456,7 +456,8 @@ TEST(Runner, FollowsTheRuleOfAVariantWithConfigurations) {
   EXPECT_EQ(result.configuration->name, "3");
   EXPECT_EQ(result.configuration->by, ChosenBy::rule);
   EXPECT_EQ(result.note, "by the variant's rule");
-  EXPECT_EQ(result.repeat.find("--configuration"), std::string::npos) << result.repeat;
+  EXPECT_NE(result.repeat.find(" --configuration 3"), std::string::npos)
+      << "another table may say otherwise: " << result.repeat;
   EXPECT_EQ(configured.last_launched(), "3");
   EXPECT_EQ(result.time_ms->median, 3);
 }
