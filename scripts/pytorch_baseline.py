@@ -83,8 +83,8 @@ def read_report(path: Path) -> dict[str, Any]:
     try:
         if report["tool"]["name"] != "convmish-bench" or not report["schema_version"].startswith("1."):
             raise InputError(f"{path}: not a report of convmish-bench, schema 1.x")
-        if report["schema_version"] in ("1.1", "1.2"):
-            raise InputError(f"{path}: of schema {report['schema_version']}, want 1.3: let the tool run anew")
+        if report["schema_version"] in ("1.1", "1.2", "1.3"):
+            raise InputError(f"{path}: of schema {report['schema_version']}, want 1.4: let the tool run anew")
         if not report["plan"]["fills"]:
             raise InputError(f"{path}: of tensors that were given, not of a run")
     except (KeyError, TypeError, AttributeError) as error:

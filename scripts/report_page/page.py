@@ -67,5 +67,5 @@ def svgs(sources: list[Source]) -> dict[str, str]:
 
 def svg(figure: Figure, group: Group) -> str:
     # Room for labels in a font that is wider than the one they are measured in.
-    chart = figure.chart.properties(width=SVG_WIDTH, padding=16).to_dict() | {"datasets": group.data}
+    chart = figure.chart.properties(width=SVG_WIDTH, padding=32).to_dict() | {"datasets": group.data}
     return vl_convert.vegalite_to_svg(chart, vl_version=VEGA_LITE)

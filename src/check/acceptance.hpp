@@ -19,6 +19,9 @@
 //   S      = N = max over k of (sum over c of max |x[n, c]| max |w[k, c]|) + |b[k]|, n the output's image,
 //   factor = 128 more: a lone large element errs by up to 85 (x 2^-24) in Winograd's F(4x4, 3x3), which
 //            tests/check/winograd.hpp has; by less than 5 in F(2x2, 3x3).
+//
+// Only fp32 gets that margin: multiplicands that are rounded behind such a transform err by up to ten times
+// what 2.2 u allows, and a variant that does so is not of the class.
 #pragma once
 
 #include <cfloat>

@@ -127,7 +127,7 @@ std::vector<Sample> draw_samples(Device& device, const FailedCheck& failed, cons
     sample.right = right_sums(sample.operands);
     if (std::isfinite(sample.right.z)) samples.push_back(std::move(sample));
   }
-  if (c.algorithm == Algorithm::transform) {  // judged by a norm of the image: about the largest S
+  if (c.algorithm == Algorithm::transform) {  // judged by the image's norm, which no sample knows: by its S
     double largest = 0;
     for (const Sample& sample : samples) largest = std::fmax(largest, sample.right.s);
     for (Sample& sample : samples) sample.right.s = largest;

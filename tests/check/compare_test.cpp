@@ -218,13 +218,15 @@ INSTANTIATE_TEST_SUITE_P(EveryFill, HonestTransform,
                                   std::to_string(std::get<1>(instance.param));
                          });
 
-TEST(Compare, ATransformOfTf32MultiplicandsIsNotOfClassFp32) {
-  for (const Fill fill : {Fill::kernelbench, Fill::normal, Fill::positive}) {
-    Case c(fill, Layout::nchw, {.n = 2, .c = 64, .h = 16, .w = 17, .k = 8});
-    c.compute_by_winograd(to_tf32);
-    const ErrorSummary error = c.device->compare(c.comparison(MathClass::fp32, Algorithm::transform), {});
-    EXPECT_GT(error.wrong, 0) << to_string(fill);
-  }
+TEST(Compare, ATransformOfTf32MultiplicandsIsOfNeitherClass) {
+  for (const Fill fill : {Fill::kernelbench, Fill::normal, Fill::positive})
+    for (const std::int64_t channels : {3, 64}) {
+      Case c(fill, Layout::nchw, {.n = 2, .c = channels, .h = 16, .w = 17, .k = 8});
+      c.compute_by_winograd(to_tf32);
+      for (const MathClass math : {MathClass::fp32, MathClass::tf32})
+        EXPECT_GT(c.device->compare(c.comparison(math, Algorithm::transform), {}).wrong, 0)
+            << to_string(math) << " " << to_string(fill) << " c" << channels;
+    }
 }
 
 TEST(Compare, CountsWrongOutputsByCoordinate) {

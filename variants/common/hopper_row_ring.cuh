@@ -419,7 +419,7 @@ struct EpilogueLane {
   int live_channels;        // of the thread block's 64
   ChannelAffine affine[2];  // to z in units of ln 2
   std::uint64_t policy;
-  int consumer, warp, lane;
+  int lane;
 };
 
 /// Bias, Mish, Mish, and the way to y.
@@ -548,8 +548,6 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
                                              int first_k, int consumer, int warp) {
   EpilogueLane me;
   me.lane = threadIdx.x % 32;
-  me.warp = warp;
-  me.consumer = consumer;
   me.channel = 16 * warp + me.lane / 4;
   me.live_channels = args.k - first_k;
   const std::int64_t plane = std::int64_t{args.p} * args.q;

@@ -3,7 +3,7 @@
 //
 // Implicit GEMM with output channels as M and pixels as N: a lane then has pairs of neighbouring pixels of
 // one channel, and four lanes a sector of y. A thread block stays with kTileK output channels and walks over
-// units of 8 x 32 outputs (or 16 x 16). A unit is two tiles, one for each of two groups of 4 warps. The
+// units of some rows x columns of outputs. A unit is two tiles, one for each of two groups of warps. The
 // groups keep their own time: while one is in its epilogue, the other has the tensor cores to itself.
 //
 // A stage holds 16 input channels of a tile's input, halo included, as [term][plane of 8 channels][pixel]
@@ -18,9 +18,9 @@
 // both groups share, filled by all threads, and the groups may be some slots apart.
 //
 // Who waits for whom:
-//   group barrier (named)     once a stage, the 4 warps of a group: the next stage is there, this one is free
+//   group barrier (named)     once a stage, the warps of a group: the next stage is there, this one is free
 //   filter_full (mbarrier)    everybody, for the copies of all threads
-//   filter_empty (mbarrier)   everybody before they refill a slot, for all 8 warps
+//   filter_empty (mbarrier)   everybody before they refill a slot, for all warps
 #pragma once
 
 #include "variants/common/hopper_mish.cuh"
