@@ -135,7 +135,7 @@ class Tuning(Cli):
         completed = run(*self.RUN, "--shape", self.SHAPE, "--shape", "n1c3h8w8k1", "--tune", "--tune-out", "/dev/full")
         self.assertEqual(completed.returncode, USAGE)
         self.assertIn("2 passed, 0 skipped, 0 failed", completed.stdout)
-        self.assertIn("/dev/full: cannot be written: No space left on device", completed.stderr)
+        self.assertIn("cannot write /dev/full: No space left on device", completed.stderr)
         self.assert_refused(
             USAGE, "--tune-table says nothing beside --tune, which times all configurations",
             "--tune", "--tune-table", self.table)  # fmt: skip

@@ -177,6 +177,31 @@ TEST(ShapeTable, RecomputedOutputsAreTold) {
   EXPECT_THAT(table_of(testing::cpu_report()), Not(HasSubstr("recomputed")));
 }
 
+TEST(ShapeTable, AConfigurationIsToldUnlessTheRuleChoseIt) {
+  Report report = testing::cpu_report();
+  auto& choice = report.cases[0].configuration;
+  const std::string name = report.cases[0].variant + ":" + std::string(to_string(report.cases[0].math_class));
+  choice = {.name = "8x8", .by = ChosenBy::rule};
+  EXPECT_THAT(table_of(report), Not(HasSubstr("configuration")));
+  choice->by = ChosenBy::table;
+  EXPECT_THAT(table_of(report), HasSubstr("\n" + name + ": configuration 8x8, of the tuning table\n"));
+  choice->by = ChosenBy::tuning;
+  choice->timed = {{"8x8", 1.5}, {"4x4", 2}};
+  EXPECT_THAT(table_of(report), HasSubstr(": configuration 8x8, fastest of 2 (8x8 1.5 ms, 4x4 2 ms)\n"));
+}
+
+TEST(ShapeTable, AFillThatDoesNotApplyIsToldAndNotTheFirstError) {
+  Report report = testing::cpu_report();
+  CaseResult& row = report.cases[0];
+  ASSERT_EQ(row.verdict, Verdict::passed);
+  const std::string before = table_of(report);
+  FillResult skipped{.fill = Fill::special, .verdict = Verdict::skipped, .detail = "it spreads NaN"};
+  row.checks.insert(row.checks.begin(), skipped);
+  const std::string after = table_of(report);
+  EXPECT_THAT(after, HasSubstr(": not judged on special: it spreads NaN\n"));
+  EXPECT_EQ(rows_of(after), rows_of(before)) << "max abs is of the first fill that was judged";
+}
+
 TEST(ShapeTable, UncheckedIsNotPassed) {
   const Report report = testing::untimed_report();
   EXPECT_THAT(words_of(rows_of(table_of(report))[0]), ElementsAre("naive", "fp32", "unchecked", "-"));
