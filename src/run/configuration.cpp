@@ -66,10 +66,9 @@ ConfigurationChoice tune(Device& device, const Variant& variant, Inputs& inputs,
 
   ConfigurationChoice choice{.name = {}, .by = ChosenBy::tuning, .timed = {}};
   for (std::size_t i = 0; i < timings.size(); ++i) {
-    if (timings[i].time)
-      choice.timed.push_back({names[i], timings[i].time->median});
-    else
-      refusal = timings[i].error;
+    // One that can compute the shape and fails is a fault of the variant's, not to be passed over.
+    if (timings[i].error) std::rethrow_exception(timings[i].error);
+    if (timings[i].time) choice.timed.push_back({names[i], timings[i].time->median});
   }
   if (choice.timed.empty()) std::rethrow_exception(refusal);
   choice.name = std::ranges::min_element(choice.timed, {}, &ConfigurationChoice::Timed::median_ms)->name;

@@ -415,6 +415,7 @@ class Configured {
   explicit Configured(std::vector<std::string> configurations)
       : variant_(host_variant("configured", [this](const Problem& problem, const LaunchArgs& args) {
           launched_ = problem.configuration;
+          if (launched_ == kFaulty) throw DeviceError("its launch fails");
           convolve_on_host(problem, args);
         })) {
     variant_.configurations = std::move(configurations);
@@ -430,7 +431,7 @@ class Configured {
     };
   }
 
-  static constexpr const char* kUnfit = "unfit";
+  static constexpr const char *kUnfit = "unfit", *kFaulty = "1";
   const Variant& variant() const { return variant_; }
   const std::string& last_launched() const { return launched_; }
 
@@ -476,6 +477,13 @@ TEST(Runner, TunesAndRunsTheFastestOfWhatFits) {
   EXPECT_NE(result.repeat.find(" --configuration 2"), std::string::npos) << result.repeat;
   EXPECT_EQ(configured.last_launched(), "2");
   EXPECT_EQ(result.time_ms->median, 2);
+}
+
+TEST(Runner, DoesNotPassOverAConfigurationThatFailsWhileItTunes) {
+  Configured configured({"3", Configured::kFaulty});
+  const CaseResult result = configured.run({.tune = true});
+  EXPECT_EQ(result.verdict, Verdict::crashed);
+  EXPECT_NE(result.detail.find("its launch fails"), std::string::npos) << result.detail;
 }
 
 TEST(Runner, SkipsAVariantNoneOfWhoseConfigurationsFits) {
