@@ -22,10 +22,12 @@ ConfigurationOptions configuration_options(const TuningOptions& tuning) {
 void check_configurations(const ConfigurationOptions& options, const DeviceInfo& device,
                           const std::vector<const Variant*>& variants, const Registry& registry) {
   options.table.check(device, registry);
-  if (options.asked.empty()) return;
   std::vector<std::string> names;
   for (const Variant* variant : variants)
     names.insert(names.end(), variant->configurations.begin(), variant->configurations.end());
+  if (options.tune && names.empty())
+    throw InputError("--tune: no variant of the run has configurations to time");
+  if (options.asked.empty()) return;
   if (std::ranges::find(names, options.asked) == names.end())
     throw InputError(fmt::format("--configuration: no variant of the run has \"{}\"{}", options.asked,
                                  names.empty() ? "; none has any" : advice(options.asked, names)));

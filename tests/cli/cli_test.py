@@ -125,6 +125,12 @@ class Tuning(Cli):
             USAGE, '--configuration: no variant of the run has "4x32x128"; none has any',
             *SMALL, "--configuration", "4x32x128")  # fmt: skip
 
+    def test_nothing_to_tune(self):
+        self.assert_refused(
+            USAGE, "--tune: no variant of the run has configurations to time",
+            *SMALL, "--tune", "--tune-out", self.table)  # fmt: skip
+        self.assertFalse(self.table.exists())
+
     def test_options_that_say_nothing_together(self):
         self.assert_refused(USAGE, "--tune-out says nothing without --tune", "--tune-out", self.table)
         self.assert_refused(
