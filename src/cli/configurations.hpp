@@ -15,8 +15,8 @@ namespace convmish {
 /// With the table that is named, else the tool's own; none where it is not to be asked. Throws InputError.
 ConfigurationOptions configuration_options(const TuningOptions& tuning);
 
-/// Throws InputError where the table says of the device what cannot be, a configuration is asked for that none
-/// of the variants has, or there is nothing to tune.
+/// Throws InputError where the table says of the device what cannot be, a configuration is asked for that
+/// none of the variants has, or there is nothing to tune.
 void check_configurations(const ConfigurationOptions& options, const DeviceInfo& device,
                           const std::vector<const Variant*>& variants, const Registry& registry);
 
