@@ -96,22 +96,23 @@ void TuningTable::set(const DeviceInfo& device, const Variant& variant, const Sh
 void TuningTable::check(const DeviceInfo& device, const Registry& registry) const {
   const auto of_device = devices_.find(device.name);
   if (of_device == devices_.end()) return;
-  std::vector<std::string> names;
+  std::map<std::string, const Variant*> known;
   for (const Variant& variant : registry.variants())
-    if (variant.device == device.kind && !variant.configurations.empty()) names.push_back(key_of(variant));
+    if (variant.device == device.kind && !variant.configurations.empty()) known[key_of(variant)] = &variant;
+  std::vector<std::string> names;
+  for (const auto& [name, variant] : known) names.push_back(name);
   const std::string place = source_ + ": /devices" + pointer_step(device.name);
   for (const auto& [name, of_variant] : of_device->second) {
-    if (std::ranges::find(names, name) == names.end())
+    const auto variant = known.find(name);
+    if (variant == known.end())
       throw InputError(fmt::format("{}{}: no variant with configurations{}", place, pointer_step(name),
                                    advice(name, names)));
-    const auto variant = std::ranges::find_if(registry.variants(), [&](const Variant& candidate) {
-      return candidate.device == device.kind && key_of(candidate) == name;
-    });
+    const std::vector<std::string>& configurations = variant->second->configurations;
     for (const auto& [shape, configuration] : of_variant)
-      if (std::ranges::find(variant->configurations, configuration) == variant->configurations.end())
+      if (std::ranges::find(configurations, configuration) == configurations.end())
         throw InputError(fmt::format("{}{}{}: unknown configuration \"{}\"; want one of {}", place,
                                      pointer_step(name), pointer_step(to_string(shape)), configuration,
-                                     fmt::join(variant->configurations, ", ")));
+                                     fmt::join(configurations, ", ")));
   }
 }
 

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <climits>
-#include <optional>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -102,12 +100,13 @@ Choice choose(const Shape& shape, const std::vector<Kernel>& kernels, int multip
   best.cycles = 1e300;
   const int c_slices = slices(static_cast<int>(shape.c));
   const std::int64_t k_tiles = divide_up(shape.k, kBlockK), width = shape.w;
+  std::vector<int> pitches{8};
+  if (shape.q() <= 8 && width > 8) pitches.push_back(static_cast<int>(width));
   for (const Kernel& kernel : kernels)
     for (const int together : {1, 2})
-      for (const int pitch : {8, static_cast<int>(std::min<std::int64_t>(width, 1 << 20))})
+      for (const int pitch : pitches)
         for (const int cluster : {1, 2}) {
-          const bool whole_rows = pitch >= 8 && shape.q() <= 8;
-          if ((pitch != 8 && !whole_rows) || (together == 2 && kTerms == 1)) continue;
+          if (together == 2 && kTerms == 1) continue;
           Choice choice{.kernel = kernel};
           choice.cluster = cluster;
           Tiling& tiling = choice.tiling;
