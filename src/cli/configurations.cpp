@@ -26,10 +26,10 @@ void check_configurations(const ConfigurationOptions& options, const DeviceInfo&
   for (const Variant* variant : variants)
     names.insert(names.end(), variant->configurations.begin(), variant->configurations.end());
   if (options.tune && names.empty())
-    throw InputError("--tune: no variant of the run has configurations to time");
+    throw InputError("--tune: no variant asked for has configurations to time");
   if (options.asked.empty()) return;
   if (std::ranges::find(names, options.asked) == names.end())
-    throw InputError(fmt::format("--configuration: no variant of the run has \"{}\"{}", options.asked,
+    throw InputError(fmt::format("--configuration: no variant asked for has \"{}\"{}", options.asked,
                                  names.empty() ? "; none has any" : advice(options.asked, names)));
 }
 

@@ -119,15 +119,15 @@ class Tuning(Cli):
 
     def test_configuration_of_none(self):
         self.assert_refused(
-            USAGE, '--configuration: no variant of the run has "4x32x12"; closest: 4x32x128',
+            USAGE, '--configuration: no variant asked for has "4x32x12"; closest: 4x32x128',
             *self.RUN, "--configuration", "4x32x12")  # fmt: skip
         self.assert_refused(
-            USAGE, '--configuration: no variant of the run has "4x32x128"; none has any',
+            USAGE, '--configuration: no variant asked for has "4x32x128"; none has any',
             *SMALL, "--configuration", "4x32x128")  # fmt: skip
 
     def test_nothing_to_tune(self):
         self.assert_refused(
-            USAGE, "--tune: no variant of the run has configurations to time",
+            USAGE, "--tune: no variant asked for has configurations to time",
             *SMALL, "--tune", "--tune-out", self.table)  # fmt: skip
         self.assertFalse(self.table.exists())
 
