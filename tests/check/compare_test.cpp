@@ -218,6 +218,34 @@ INSTANTIATE_TEST_SUITE_P(EveryFill, HonestTransform,
                                   std::to_string(std::get<1>(instance.param));
                          });
 
+// Why a transform's factor is 256 more than that of a direct sum, for which 16 would do here.
+TEST(Winograd, ALoneElementErrsBeyondADirectSumsFactorAndWithinATransforms) {
+  constexpr Shape kTile{.n = 1, .c = 1, .h = 6, .w = 6, .k = 1};
+  constexpr int kElements = 36, kDraws = 400;
+  double worst = 0;  // error / (2^-24 |x| |w|)
+  for (int draw = 0; draw < kDraws; ++draw)
+    for (int at = 0; at < kElements; ++at)
+      for (int tap = 0; tap < kTaps; ++tap) {
+        const PhiloxBlock random =
+            philox4x32_10(static_cast<std::uint64_t>(draw), static_cast<std::uint64_t>(at),
+                          static_cast<std::uint64_t>(tap));
+        std::vector<float> x(kElements), filter(kTaps);
+        const float value = x[static_cast<std::size_t>(at)] = 1 + uniform01(random.word[0]);
+        const float weight = filter[static_cast<std::size_t>(tap)] = 1 + uniform01(random.word[1]);
+        const float bias = 0;
+        const double product = double{value} * double{weight};
+        const std::vector<float> z = convolve_by_winograd(kTile, x.data(), filter.data(), &bias, as_is);
+        for (int i = 0; i < 16; ++i) {
+          const bool meets = (i / 4 + tap / 3) * 6 + i % 4 + tap % 3 == at;
+          const double error = std::fabs(double{z[static_cast<std::size_t>(i)]} - (meets ? product : 0));
+          worst = std::max(worst, error / (0x1p-24 * product));
+        }
+      }
+  RecordProperty("worst", std::to_string(worst));
+  EXPECT_GT(worst, 16);
+  EXPECT_LT(worst, 256);
+}
+
 TEST(Compare, ATransformOfTf32MultiplicandsIsOfNeitherClass) {
   for (const Fill fill : {Fill::kernelbench, Fill::normal, Fill::positive})
     for (const std::int64_t channels : {3, 64}) {
