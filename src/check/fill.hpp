@@ -23,6 +23,8 @@ struct FillSpec {
   Shape shape;
   float scale = 1;       // 1 / sqrt(9 c): keeps the pre-activation's deviation near that of x
   float exact_unit = 1;  // `exact`: the power of two that brings integer sums to a deviation near 3
+  int special_stretch =
+      1024;  // `special`: elements of x of which one is a value that arithmetic treats apart
 };
 
 struct PhiloxBlock {
@@ -74,10 +76,9 @@ CONVMISH_HD inline float small_integer(std::uint32_t word, std::uint32_t limit) 
   return static_cast<float>(static_cast<int>(word % (2 * limit + 1)) - static_cast<int>(limit));
 }
 
-/// One element of `special`: mostly normal, one in 1024 a value that arithmetic treats apart.
-CONVMISH_HD inline float special_value(const PhiloxBlock& normal, const PhiloxBlock& choice) {
-  if (choice.word[0] % 1024 != 0) return near_normal(normal);
-  switch (choice.word[1] % 8) {
+/// A value that arithmetic treats apart; `kind` in [0, 8), the rest of its bits from `word`.
+CONVMISH_HD inline float special_value(int kind, std::uint32_t word) {
+  switch (kind) {
     case 0:
       return float_from_bits(0x7fc00000u);  // NaN
     case 1:
@@ -87,14 +88,27 @@ CONVMISH_HD inline float special_value(const PhiloxBlock& normal, const PhiloxBl
     case 3:
       return float_from_bits(0x80000000u);  // -0
     case 4:
-      return float_from_bits(choice.word[2] & 0x807fffffu);  // subnormal
+      return float_from_bits(word & 0x807fffffu);  // subnormal
     case 5:
       return float_from_bits(0x7f7fffffu);  // FLT_MAX
     case 6:
       return float_from_bits(0xff7fffffu);  // -FLT_MAX
     default:
-      return float_from_bits(0x00800000u | (choice.word[2] & 0x80000000u));  // +-FLT_MIN
+      return float_from_bits(0x00800000u | (word & 0x80000000u));  // +-FLT_MIN
   }
+}
+
+/// Element `i` of `special`: near normal but for one in each stretch of elements, anywhere in it. Eight
+/// stretches hold each kind once, so that a small tensor has them all.
+CONVMISH_HD inline float special_draw(const FillSpec& spec, std::uint64_t stream, std::uint64_t i,
+                                      const PhiloxBlock& normal) {
+  constexpr std::uint64_t kKinds = 8;
+  const auto length = static_cast<std::uint64_t>(spec.special_stretch);
+  const std::uint64_t stretch = i / length;
+  const PhiloxBlock choice = philox4x32_10(stretch, stream + 16, spec.seed);
+  if (i % length != choice.word[0] % length) return near_normal(normal);
+  const std::uint32_t first_kind = philox4x32_10(stretch / kKinds, stream + 32, spec.seed).word[0];
+  return special_value(static_cast<int>((first_kind + stretch) % kKinds), choice.word[1]);
 }
 
 /// Element i of the dense grid over all finite floats that `delta` feeds through the activation.
@@ -141,8 +155,7 @@ CONVMISH_HD inline float draw(const FillSpec& spec, Tensor tensor, std::int64_t 
                  ? 1.0f
                  : 0.0f;
     case Fill::special:
-      if (!is_x) return near_normal(b) * spec.scale;
-      return special_value(b, philox4x32_10(counter, stream + 16, spec.seed));
+      return is_x ? special_draw(spec, stream, counter, b) : near_normal(b) * spec.scale;
   }
   return 0.0f;
 }

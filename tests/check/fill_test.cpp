@@ -100,6 +100,33 @@ TEST(Fill, SpecialHoldsEveryKindOfValue) {
   EXPECT_LT(nan, shape.x_elements() / 1000) << "most windows stay finite";
 }
 
+TEST(Fill, SpecialHoldsEveryKindHoweverSmallTheTensor) {
+  for (const Shape& shape :
+       {Shape{.n = 1, .c = 1, .h = 4, .w = 8, .k = 1}, Shape{.n = 2, .c = 3, .h = 5, .w = 7, .k = 1},
+        Shape{.n = 3, .c = 16, .h = 9, .w = 9, .k = 2}})
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const FillSpec spec = fill_spec(Fill::special, seed, shape);
+      std::set<std::uint32_t> told_apart;  // NaN, infinities, -0, +-FLT_MAX
+      int small = 0;                       // subnormals and +-FLT_MIN
+      for (std::int64_t i = 0; i < shape.x_elements(); ++i) {
+        const float x = draw(spec, Tensor::x, i);
+        if (!std::isfinite(x) || bits(x) == 0x80000000u || std::fabs(x) == std::numeric_limits<float>::max())
+          told_apart.insert(bits(x));
+        small += x != 0 && std::fabs(x) <= std::numeric_limits<float>::min();
+      }
+      EXPECT_EQ(told_apart.size(), 6u) << shape.x_elements() << " elements, seed " << seed;
+      EXPECT_GE(small, 2) << shape.x_elements() << " elements, seed " << seed;
+    }
+  const Shape smallest{.n = 1, .c = 1, .h = 3, .w = 3, .k = 1};
+  const FillSpec spec = fill_spec(Fill::special, 1, smallest);
+  int normal = 0;
+  for (std::int64_t i = 0; i < smallest.x_elements(); ++i)
+    normal +=
+        std::fpclassify(draw(spec, Tensor::x, i)) == FP_NORMAL && std::fabs(draw(spec, Tensor::x, i)) < 8;
+  EXPECT_GE(normal, 4);
+  EXPECT_LE(normal, 7);
+}
+
 TEST(Fill, DeltaIsADenseGridOfFiniteFloatsAndACopyingFilter) {
   const Shape shape{.n = 1, .c = 3, .h = 130, .w = 130, .k = 5};
   const FillSpec spec = fill_spec(Fill::delta, 1, shape);
