@@ -1,6 +1,7 @@
 #include "report/resource_card.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -98,6 +99,8 @@ std::string launch_section(const ResourceCard& card, int width) {
   } else {
     section.add_unknown("geometry", std::get<NotKnown>(card.plan));
   }
+  if (const auto& names = card.variant->configurations; !names.empty())
+    section.add("compiled in", fmt::format("{}: for --configuration", fmt::join(names, ", ")));
   return section.text();
 }
 

@@ -18,7 +18,8 @@ const Variant& tensor_variant() {
                                .pipe = Pipe::tensor_fp16,
                                .products = 3,
                                .in_place = true,
-                               .min_compute_capability = 90};
+                               .min_compute_capability = 90,
+                               .configurations = {"8x32x128", "16x8x64"}};
   return variant;
 }
 
@@ -72,6 +73,7 @@ TEST(ResourceCardText, TellsAllThatIsKnown) {
         "  waves          2.00 over 132 multiprocessors\n",
         "  memory         1024 bytes of workspace, 147456 of the plan's\n",
         "  plan           row ring\n",
+        "  compiled in    8x32x128, 16x8x64: for --configuration\n",
         "  arithmetic     608.8 GFLOP, as a direct convolution\n",
         "  traffic        3.188 GB at least, every tensor once\n",
         "  intensity      191 FLOP a byte\n",
