@@ -201,7 +201,8 @@ class ShapeRun {
   FillResult check_variant(const Variant& variant, CaseResult& result, Inputs& inputs, SharedOutput& output,
                            std::span<ReferencePoint> samples) {
     // The whole batch is what will be timed: that very plan is then checked.
-    const auto purpose = inputs.spec().shape == shape_ ? Purpose::timing : Purpose::check_only;
+    const auto purpose =
+        options_.run.time && inputs.spec().shape == shape_ ? Purpose::timing : Purpose::check_only;
     output.release_workspace();  // one of the variant's own size: the guard zone begins where it ends
     PreparedVariant prepared(device_, variant, inputs, output, purpose, name_of(result.configuration));
     if (!result.prepare_ms) describe_plan(prepared, result);  // of the first fill: all of its images

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -239,6 +240,27 @@ TEST(Runner, FailsAnotherClassWhenTimed) {
   EXPECT_NE(result.detail.find("declared fp32"), std::string::npos) << result.detail;
 }
 
+TEST(Runner, ChecksTheVeryPlanThatIsTimedAndOtherwiseAsksForNone) {
+  std::vector<bool> asked_for_timing;
+  Variant variant = host_variant("right");
+  variant.prepare = [&](const Problem& problem) {
+    asked_for_timing.push_back(problem.timed);
+    Plan plan;
+    plan.launch = [problem](const LaunchArgs& args) { convolve_on_host(problem, args); };
+    return plan;
+  };
+  RunnerOptions options = quick();
+  options.run.fills = {Fill::kernelbench};
+  const auto device = make_cpu_device();
+  for (const bool time : {true, false}) {
+    asked_for_timing.clear();
+    options.run.time = time;
+    ASSERT_EQ(run_shape(*device, {&variant}, kShape, options).front().verdict, Verdict::passed);
+    ASSERT_FALSE(asked_for_timing.empty());
+    for (const bool asked : asked_for_timing) EXPECT_EQ(asked, time);
+  }
+}
+
 TEST(Runner, FailsAnOutputKeptForAnInputThatHasSinceChangedInPlace) {
   // Knows an x by its address and by an element of every row.
   using Kept = std::map<std::pair<const float*, std::vector<float>>, std::vector<float>>;
@@ -273,7 +295,7 @@ TEST(Runner, TellsAVariantThatDiffersFromRunToRun) {
   const CaseResult result = run_one(host_variant(
       "restless", [count = std::make_shared<int>(0)](const Problem& problem, const LaunchArgs& args) {
         convolve_on_host(problem, args);
-        if (++*count % 2) args.y[0] = std::nextafter(args.y[0], 10.0f);
+        if (++*count % 2 && std::isfinite(args.y[0])) args.y[0] = std::nextafter(args.y[0], 10.0f);
       }));
   EXPECT_EQ(result.verdict, Verdict::passed) << result.detail;
   EXPECT_EQ(result.checks.front().repeatable, false);

@@ -153,8 +153,8 @@ class PlanSearch {
     std::erase_if(candidates_, [this](const Candidate& one) { return one.time_ms > kNear * fastest_ms_; });
     if (candidates_.size() > 1) run_final();
     Candidate& best = *std::ranges::min_element(candidates_, {}, &Candidate::time_ms);
-    best.convolution.note =
-        fmt::format("{}, fastest of {} cuDNN plans", best.convolution.note, record_.timed.size());
+    best.convolution.note += problem_.timed ? fmt::format(", fastest of {} cuDNN plans", record_.timed.size())
+                                            : ", the first of its class that cuDNN proposes";
     best.convolution.search = std::move(record_);
     return std::move(best.convolution);
   }
