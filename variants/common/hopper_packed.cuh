@@ -6,7 +6,7 @@
 // the last two columns and rows of an image is computed and not stored. Input channels come in slices of 16,
 // one wgmma's sum, each with all 9 taps.
 //
-//   producer, 1 thread       bulk copies: a slice's pixels with their halo, and its filter
+//   producers, 2 threads     bulk copies: one of a slice's pixels with their halo, one of its filter
 //   consumers, warpgroups    each 64 channels x kPixels pixels: wgmma, bias, Mish, Mish, store
 //
 // A thread block keeps its output channels, and its filter if that fits, and walks through tiles. Teams of
@@ -19,10 +19,12 @@
 // Who waits for whom:
 //   turn (named)          a team waits for the one before it to have all of its tile's slices
 //   x_full, filter_full   consumers wait, for the bytes of the copies
-//   x_empty               producer waits, for the team's warps
-//   filter_empty          producer waits, for the team's warps in all thread blocks of the cluster
+//   x_empty               the producer of pixels waits, for the team's warps
+//   filter_empty          the filter's producer waits, for the team's warps in all thread blocks of the
+//   cluster
 #pragma once
 
+#include "variants/common/fast_divider.hpp"
 #include "variants/common/hopper_mish.cuh"
 #include "variants/common/hopper_operands.cuh"
 #include "variants/common/hopper_pack.cuh"
@@ -98,11 +100,13 @@ struct Args {
   int k, p, q;
   Tiling tiling;
   int k_tiles;
-  int cluster;         // thread blocks that share filter slices
-  std::int64_t parts;  // clusters that share the pixel tiles of a block of output channels
-  bool resident;       // a thread block fetches its filter once
+  int cluster;                   // thread blocks that share filter slices
+  std::int64_t parts;            // clusters that share the pixel tiles of a block of output channels
+  int part_tiles, longer_parts;  // tiles of each thread block of a part; parts that have one more
+  bool resident;                 // a thread block fetches its filter once
   int x_stages, filter_stages;
   int x_stage_bytes;
+  FastDivider by_w{1}, by_h{1}, by_group_tiles{1};
 };
 
 /// Dynamic shared memory, whose parts depend on the shape.
@@ -133,14 +137,13 @@ struct Walk {
   std::int64_t first, step;
 
   __device__ explicit Walk(const Args& args) {
-    const std::int64_t cluster = blockIdx.x / args.cluster;
-    rank = static_cast<int>(blockIdx.x % args.cluster);
-    k_tile = static_cast<int>(cluster % args.k_tiles);
-    const std::int64_t part = cluster / args.k_tiles;
-    first = part * args.cluster + rank;
+    const unsigned cluster = blockIdx.x / static_cast<unsigned>(args.cluster),
+                   part = cluster / static_cast<unsigned>(args.k_tiles);
+    rank = static_cast<int>(blockIdx.x - cluster * args.cluster);
+    k_tile = static_cast<int>(cluster - part * args.k_tiles);
+    first = std::int64_t{part} * args.cluster + rank;
     step = args.parts * args.cluster;
-    const std::int64_t units = (args.tiling.pixel_tiles + args.cluster - 1) / args.cluster;
-    tiles = static_cast<int>((units - part + args.parts - 1) / args.parts);
+    tiles = args.part_tiles + (static_cast<int>(part) < args.longer_parts ? 1 : 0);
   }
   /// All blocks of a cluster walk equally far; beyond the last tile, over nothing.
   __device__ bool exists(const Args& args, int i) const { return first + i * step < args.tiling.pixel_tiles; }
@@ -151,8 +154,9 @@ struct TilePlace {
   std::int64_t first, end;
 
   __device__ TilePlace(const Args& args, std::int64_t tile, int span) {
-    const std::int64_t group = tile / args.tiling.group_tiles, start = group * args.tiling.group_pixels;
-    first = start + (tile - group * args.tiling.group_tiles) * span;
+    const auto [group, tile_in_group] = args.by_group_tiles.divide(tile);
+    const std::int64_t start = group * args.tiling.group_pixels;
+    first = start + tile_in_group * span;
     end = min(start + args.tiling.group_pixels, args.planes.pixels());
   }
 };
@@ -168,66 +172,71 @@ struct StageCursor {
   }
 };
 
-// --- producer --------------------------------------------------------------------------------------------
+// --- producers -------------------------------------------------------------------------------------------
+//
+// A lone thread beside busy consumers takes a dozen cycles an instruction, and a slice's products no more
+// than 300 to 1000 cycles: what does not change from slice to slice is worked out beforehand, and pixels do
+// not wait behind the filter.
 
-/// The part of a filter slice that this thread block fetches, to all of its cluster.
+/// Of each filter slice the part that this thread block fetches, to all of its cluster.
 template <class C>
-__device__ __forceinline__ void fetch_filter(const Args& args, const SharedStorage<C>& shared,
-                                             const Walk& walk, int count) {
-  const StageCursor at(count, args.filter_stages);
-  const ptx::SharedAddress full = shared.filter_full + at.stage * 8;
-  ptx::mbarrier_wait(shared.filter_empty + at.stage * 8, at.parity ^ 1);
-  ptx::mbarrier_arrive_expect_tx(full, C::kFilterStageBytes);
-  const int part = C::kFilterStageBytes / args.cluster;
-  const int c_slices = slices(args.planes.c);
-  const char* const source =
-      reinterpret_cast<const char*>(args.filter) +
-      (std::int64_t{walk.k_tile} * c_slices + count % c_slices) * C::kFilterStageBytes + walk.rank * part;
-  const ptx::SharedAddress destination = shared.filter + at.stage * C::kFilterStageBytes + walk.rank * part;
-  if (args.cluster == 1)
-    ptx::bulk_copy_from_global(destination, source, part, full);
-  else
-    ptx::bulk_copy_to_ranks(destination, source, part, full,
-                            static_cast<std::uint16_t>((1 << args.cluster) - 1));
+__device__ __forceinline__ void produce_filter(const Args& args, const SharedStorage<C>& shared,
+                                               const Walk& walk) {
+  const int c_slices = slices(args.planes.c), rounds = args.resident ? 1 : walk.tiles;
+  const int part_bytes = C::kFilterStageBytes / args.cluster, part = walk.rank * part_bytes;
+  const auto ranks = static_cast<std::uint16_t>((1 << args.cluster) - 1);
+  const char* const filter = reinterpret_cast<const char*>(args.filter) +
+                             std::int64_t{walk.k_tile} * c_slices * C::kFilterStageBytes + part;
+  StageCursor at(0, args.filter_stages);
+#pragma unroll 1
+  for (int i = 0; i < rounds; ++i) {
+    const char* source = filter;
+#pragma unroll 1
+    for (int slice = 0; slice < c_slices; ++slice, source += C::kFilterStageBytes) {
+      const ptx::SharedAddress full = shared.filter_full + at.stage * 8,
+                               destination = shared.filter + at.stage * C::kFilterStageBytes + part;
+      ptx::mbarrier_wait(shared.filter_empty + at.stage * 8, at.parity ^ 1);
+      ptx::mbarrier_arrive_expect_tx(full, C::kFilterStageBytes);
+      if (args.cluster == 1)
+        ptx::bulk_copy_from_global(destination, source, part_bytes, full);
+      else
+        ptx::bulk_copy_to_ranks(destination, source, part_bytes, full, ranks);
+      at.advance(args.filter_stages);
+    }
+  }
 }
 
 template <class C>
-__device__ __forceinline__ void fetch_pixels(const Args& args, const SharedStorage<C>& shared,
-                                             const StageCursor& at, std::int64_t first, int slice) {
-  const ptx::SharedAddress full = shared.x_full + at.stage * 8;
-  ptx::mbarrier_wait(shared.x_empty + at.stage * 8, at.parity ^ 1);
-  ptx::mbarrier_arrive_expect_tx(full, args.x_stage_bytes);
-  const int run_bytes = args.tiling.run_pixels * kGranuleBytes;
-  ptx::SharedAddress destination = shared.x + at.stage * args.x_stage_bytes;
-  const uint4* source = args.planes.granules + slice * kSlicePlanes * args.planes.plane_pixels() + first;
-#pragma unroll 1
-  for (int term = 0; term < C::kTerms; ++term, source += args.planes.term_pixels())
-#pragma unroll 1
-    for (int plane = 0; plane < kSlicePlanes; ++plane)
-#pragma unroll 1
-      for (int run = 0; run < args.tiling.runs; ++run, destination += run_bytes)
-        ptx::bulk_copy_from_global(
-            destination, source + plane * args.planes.plane_pixels() + std::int64_t{run} * args.planes.w,
-            run_bytes, full);
-}
-
-template <class C>
-__device__ __forceinline__ void produce(const Args& args, const SharedStorage<C>& shared, const Walk& walk) {
-  const int c_slices = slices(args.planes.c);
-  const int steps = walk.tiles * c_slices, filter_steps = args.resident ? c_slices : steps;
-  int fetched = 0;
-  for (; fetched < min(args.filter_stages, filter_steps); ++fetched)
-    fetch_filter(args, shared, walk, fetched);
-  ptx::wait_for_kernel_before();
+__device__ __forceinline__ void produce_pixels(const Args& args, const SharedStorage<C>& shared,
+                                               const Walk& walk) {
+  const int c_slices = slices(args.planes.c), span = args.tiling.span(C::kPixels);
+  const std::int64_t plane_bytes = args.planes.plane_pixels() * kGranuleBytes,
+                     term_bytes = args.planes.planes() * plane_bytes,
+                     row_bytes = std::int64_t{args.planes.w} * kGranuleBytes;
+  const std::uint32_t run_bytes = args.tiling.run_pixels * kGranuleBytes;
   StageCursor at(0, args.x_stages);
-  int step = 0;
+  ptx::wait_for_kernel_before();
+#pragma unroll 1
   for (int i = 0; i < walk.tiles; ++i) {
-    const std::int64_t first =
-        walk.exists(args, i) ? TilePlace(args, walk.first + i * walk.step, args.tiling.span(C::kPixels)).first
-                             : 0;
-    for (int slice = 0; slice < c_slices; ++slice, ++step) {
-      if (fetched <= step && fetched < filter_steps) fetch_filter(args, shared, walk, fetched++);
-      fetch_pixels(args, shared, at, first, slice);
+    const char* source = reinterpret_cast<const char*>(args.planes.granules);
+    if (walk.exists(args, i))
+      source += TilePlace(args, walk.first + i * walk.step, span).first * kGranuleBytes;
+#pragma unroll 1
+    for (int slice = 0; slice < c_slices; ++slice, source += kSlicePlanes * plane_bytes) {
+      const ptx::SharedAddress full = shared.x_full + at.stage * 8;
+      ptx::SharedAddress destination = shared.x + at.stage * args.x_stage_bytes;
+      ptx::mbarrier_wait(shared.x_empty + at.stage * 8, at.parity ^ 1);
+      ptx::mbarrier_arrive_expect_tx(full, args.x_stage_bytes);
+#pragma unroll
+      for (int term = 0; term < C::kTerms; ++term)
+#pragma unroll
+        for (int plane = 0; plane < kSlicePlanes; ++plane, destination += run_bytes) {
+          const char* from = source + term * term_bytes + plane * plane_bytes;
+          ptx::bulk_copy_from_global(destination, from, run_bytes, full);
+#pragma unroll 1
+          for (int run = 1; run < args.tiling.runs; ++run)
+            ptx::bulk_copy_from_global(destination += run_bytes, from += row_bytes, run_bytes, full);
+        }
       at.advance(args.x_stages);
     }
   }
@@ -390,8 +399,8 @@ __device__ __forceinline__ void locate_output(const Args& args, ptx::SharedAddre
   ptx::named_barrier_sync(kOffsetsBarrier + consumer, 128);  // the last tile's offsets have been read
   for (int i = threadIdx.x % 128; i < C::kPixels; i += 128) {
     const std::int64_t pixel = place.first + first + i / 8 * args.tiling.pitch + i % 8;
-    const std::int64_t batch_row = pixel / args.planes.w, image = batch_row / args.planes.h,
-                       column = pixel - batch_row * args.planes.w, row = batch_row - image * args.planes.h;
+    const auto [batch_row, column] = args.by_w.divide(pixel);
+    const auto [image, row] = args.by_h.divide(batch_row);
     const bool live = pixel < place.end && column < args.q && row < args.p;
     ptx::store_shared(y_offset + i * 8,
                       live ? (image * args.k * args.p + row) * args.q + column : std::int64_t{-1});
@@ -486,7 +495,12 @@ __global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__
 
   if (group == 0) {
     ptx::setmaxnreg_dec<C::kProducerRegisters>();
-    if (threadIdx.x == 0) produce(args, shared, walk);
+    if (warp < 2 && ptx::elect_one()) {
+      if (warp == 0)
+        produce_pixels(args, shared, walk);
+      else
+        produce_filter(args, shared, walk);
+    }
     __syncwarp();
   } else {
     ptx::setmaxnreg_inc<C::kConsumerRegisters>();

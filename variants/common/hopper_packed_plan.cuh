@@ -149,8 +149,13 @@ Plan prepare(const Problem& problem) {
   args.tiling = choice.tiling;
   args.k_tiles = static_cast<int>(divide_up(shape.k, std::int64_t{kBlockK}));
   args.cluster = choice.cluster, args.parts = choice.parts, args.resident = choice.resident;
+  const std::int64_t units = divide_up(choice.tiling.pixel_tiles, std::int64_t{choice.cluster});
+  args.part_tiles = static_cast<int>(units / choice.parts);
+  args.longer_parts = static_cast<int>(units % choice.parts);
   args.x_stages = choice.x_stages, args.filter_stages = choice.filter_stages;
   args.x_stage_bytes = static_cast<int>(choice.x_stage_bytes);
+  args.by_w = FastDivider(shape.w), args.by_h = FastDivider(shape.h);
+  args.by_group_tiles = FastDivider(choice.tiling.group_tiles);
 
   const std::size_t shared_bytes =
       static_cast<std::size_t>(choice.kernel.other_bytes + choice.x_stages * choice.x_stage_bytes +

@@ -69,6 +69,15 @@ __device__ __forceinline__ void named_barrier_arrive(int id, int threads) {
   asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+/// True in one thread of a warp that is all here. The compiler knows it to be one: for a thread chosen by its
+/// number it wraps each bulk copy in a loop over the warp's threads.
+__device__ __forceinline__ bool elect_one() {
+  std::uint32_t elected;
+  asm volatile("{\n.reg .pred elected;\nelect.sync _|elected, 0xffffffff;\nselp.u32 %0, 1, 0, elected;\n}"
+               : "=r"(elected));
+  return elected != 0;
+}
+
 template <int kRegisters>
 __device__ __forceinline__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
