@@ -49,6 +49,8 @@ struct Config {
   static constexpr int kTermBytes = kBlockK * kStepC * sizeof(__half);  // of a tap's filter
   static constexpr int kTapBytes = kTerms * kTermBytes;
   static constexpr int kFilterStageBytes = kTaps * kTapBytes;
+  static constexpr int kGroup = 4;  // fragments that go through the activation, and out, together
+  static constexpr int kOutputBytes = 16 * kGroup * 8 * sizeof(float);  // of a warp
 };
 
 /// Where the packed filter's halves are: [output block][slice][tap][term], each a matrix of 64 output x 16
@@ -112,19 +114,21 @@ struct Args {
 /// Dynamic shared memory, whose parts depend on the shape.
 template <class C>
 struct SharedStorage {
-  ptx::SharedAddress filter, x, y_offset, x_full, x_empty, filter_full, filter_empty;
+  ptx::SharedAddress filter, outputs, x, places, x_full, x_empty, filter_full, filter_empty;
   static constexpr int kBarrierBytes = 4 * kMaxStages * 8;
 
-  static constexpr int offset_bytes() { return C::kConsumers * C::kPixels * 8; }
+  static constexpr int output_bytes() { return C::kConsumers * kWarpsPerGroup * C::kOutputBytes; }
+  static constexpr int place_bytes() { return C::kConsumers * C::kPixels * 8; }
   static std::int64_t bytes(int filter_stages, int x_stages, std::int64_t x_stage_bytes) {
-    return filter_stages * std::int64_t{C::kFilterStageBytes} + x_stages * x_stage_bytes + offset_bytes() +
-           kBarrierBytes;
+    return filter_stages * std::int64_t{C::kFilterStageBytes} + output_bytes() + x_stages * x_stage_bytes +
+           place_bytes() + kBarrierBytes;
   }
   __device__ SharedStorage(const Args& args, ptx::SharedAddress memory)
       : filter(memory),
-        x(filter + args.filter_stages * C::kFilterStageBytes),
-        y_offset(x + args.x_stages * args.x_stage_bytes),
-        x_full(y_offset + offset_bytes()),
+        outputs(filter + args.filter_stages * C::kFilterStageBytes),
+        x(outputs + output_bytes()),
+        places(x + args.x_stages * args.x_stage_bytes),
+        x_full(places + place_bytes()),
         x_empty(x_full + kMaxStages * 8),
         filter_full(x_empty + kMaxStages * 8),
         filter_empty(filter_full + kMaxStages * 8) {}
@@ -313,8 +317,8 @@ struct Slice {
   }
 };
 
-inline constexpr int kOffsetsBarrier = 1;  // named barriers, one a consumer; 0 is __syncthreads
-inline constexpr int kTurnBarrier = 5;     // and on, one a consumer
+inline constexpr int kPlacesBarrier = 1;  // named barriers, one a consumer; 0 is __syncthreads
+inline constexpr int kTurnBarrier = 5;    // and on, one a consumer
 
 /// Turns of teams of one consumer; larger teams are alone. A barrier's parity tells one pass through the ring
 /// from the next only, so that nobody may wait for a stage before its last use has been waited for.
@@ -391,35 +395,42 @@ __device__ __forceinline__ void multiply(const Args& args, Sums<C>& sums, Stages
   }
 }
 
-/// Where the pixels of a consumer's share of a tile are in y, in channel 0, to shared memory; < 0: nowhere.
+/// Where the pixels of a consumer's share of a tile are in y, in channel 0, to shared memory; 0: nowhere.
 template <class C>
-__device__ __forceinline__ void locate_output(const Args& args, ptx::SharedAddress y_offset,
-                                              std::int64_t tile, int first, int consumer) {
+__device__ __forceinline__ void locate_output(const Args& args, ptx::SharedAddress places, std::int64_t tile,
+                                              int first, int consumer) {
   const TilePlace place(args, tile, args.tiling.span(C::kPixels));
-  ptx::named_barrier_sync(kOffsetsBarrier + consumer, 128);  // the last tile's offsets have been read
+  ptx::named_barrier_sync(kPlacesBarrier + consumer, 128);  // the last tile's places have been read
   for (int i = threadIdx.x % 128; i < C::kPixels; i += 128) {
     const std::int64_t pixel = place.first + first + i / 8 * args.tiling.pitch + i % 8;
     const auto [batch_row, column] = args.by_w.divide(pixel);
     const auto [image, row] = args.by_h.divide(batch_row);
     const bool live = pixel < place.end && column < args.q && row < args.p;
-    ptx::store_shared(y_offset + i * 8,
-                      live ? (image * args.k * args.p + row) * args.q + column : std::int64_t{-1});
+    const float* const at = args.y + (image * args.k * args.p + row) * args.q + column;
+    ptx::store_shared(places + i * 8, live ? reinterpret_cast<std::int64_t>(at) : std::int64_t{0});
   }
-  ptx::named_barrier_sync(kOffsetsBarrier + consumer, 128);
+  ptx::named_barrier_sync(kPlacesBarrier + consumer, 128);
 }
 
-/// Bias, Mish, Mish and stores, two neighbouring pixels at a time: both exist or neither where rows are even,
-/// since a tile begins at an even column.
-template <class C>
-__device__ __forceinline__ void store_tile(const Args& args, ptx::SharedAddress y_offset, Sums<C>& sums,
-                                           int k_first, const ChannelAffine (&affine)[2]) {
-  const int lane = threadIdx.x % 32;
-  const std::int64_t plane = std::int64_t{args.p} * args.q;
-  const bool pairs = args.q % 2 == 0;
-  const bool live[2] = {k_first < args.k, k_first + 8 < args.k};
-  float* const first_out = args.y + k_first * plane;
-  constexpr int kGroup = 2;  // fragments that go through the activation together
-  constexpr int kFragments = C::kPixels / 8;
+/// Bias, Mish, Mish and stores. A warp has 16 channels; it passes kGroup fragments at a time, 32 pixels,
+/// through its piece of shared memory, so that a store takes runs of 32 pixels of a channel: the L2 is asked
+/// for each line of 128 bytes that a store touches, and for each sector. kWidth: neighbouring pixels of a
+/// lane's store; 2 where rows are even, since both exist or neither, as a tile begins at an even column.
+template <class C, int kWidth>
+__device__ __forceinline__ void store_tile(const Args& args, ptx::SharedAddress places,
+                                           ptx::SharedAddress outputs, const Sums<C>& sums, int k_first) {
+  constexpr int kGroup = C::kGroup, kFragments = C::kPixels / 8, kRowBytes = kGroup * 8 * sizeof(float);
+  constexpr int kLanes = kGroup * 8 / kWidth, kRows = 32 / kLanes;  // of a channel; channels a store
+  const int lane = threadIdx.x % 32, row = lane / 4, part = lane / kLanes;
+  ChannelAffine affine[2] = {args.affine[k_first + row], args.affine[k_first + row + 8]};
+  for (ChannelAffine& one : affine) one.scale *= kLog2E, one.bias *= kLog2E;  // for mish_of_mish_of_ln2
+  const std::int64_t plane_bytes = std::int64_t{args.p} * args.q * sizeof(float);
+  // Fragments of a row are permuted by its number, so that neither side has bank conflicts.
+  const ptx::SharedAddress fragment = outputs + row * kRowBytes + row % 4 * 32 + lane % 4 * 8;
+  const ptx::SharedAddress pixels = lane % kLanes * kWidth * sizeof(float);
+  places += lane % kLanes * kWidth * 8;
+  const int channels = args.k - k_first - part;
+  const std::int64_t first_channel = (k_first + part) * plane_bytes;
 #pragma unroll
   for (int first = 0; first < kFragments; first += kGroup) {
     float v[4 * kGroup];
@@ -428,19 +439,24 @@ __device__ __forceinline__ void store_tile(const Args& args, ptx::SharedAddress 
       v[i] = first + i / 4 < kFragments
                  ? __fmaf_rn(sums[4 * first + i], affine[i / 2 % 2].scale, affine[i / 2 % 2].bias)
                  : 0.0f;
-    mish_of_mish(v);
+    mish_of_mish_of_ln2(v);
+    __syncwarp();  // the last group has been read
 #pragma unroll
-    for (int j = 0; j < kGroup && first + j < kFragments; ++j) {
-      const longlong2 offsets = ptx::load_shared_longlong2(y_offset + ((first + j) * 8 + 2 * (lane % 4)) * 8);
+    for (int i = 0; i < 2 * kGroup; ++i)
+      ptx::store_shared((fragment ^ i / 2 * 32) + i % 2 * 8 * kRowBytes, make_float2(v[2 * i], v[2 * i + 1]));
+    __syncwarp();
+    const bool inside = first + kGroup <= kFragments || first * 8 + lane % kLanes * kWidth < C::kPixels;
+    const std::int64_t place = inside ? ptx::load_shared_s64(places + first * 8 * 8) : 0;
+    const int stored = place == 0 ? 0 : channels;
+    std::int64_t at = place + first_channel;
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float* const pair = v + 4 * j + 2 * half;
-        float* const out = first_out + 8 * half * plane;
-        const bool first_live = live[half] && offsets.x >= 0, second_live = live[half] && offsets.y >= 0;
-        if (first_live && pairs) ptx::store_global(out + offsets.x, make_float2(pair[0], pair[1]));
-        if (first_live && !pairs) ptx::store_global(out + offsets.x, pair[0]);
-        if (second_live && !pairs) ptx::store_global(out + offsets.y, pair[1]);
-      }
+    for (int i = 0; i < 16; i += kRows, at += kRows * plane_bytes) {
+      const ptx::SharedAddress from = outputs + (i + part) * kRowBytes + (pixels ^ (i + part) % 4 * 32);
+      if (i >= stored) continue;
+      if constexpr (kWidth == 2)
+        ptx::store_global(reinterpret_cast<float*>(at), ptx::load_shared_float2(from));
+      else
+        ptx::store_global(reinterpret_cast<float*>(at), ptx::load_shared_float(from));
     }
   }
 }
@@ -451,19 +467,22 @@ __device__ __forceinline__ void consume(const Args& args, const SharedStorage<C>
   const int c_slices = slices(args.planes.c);
   const int teams = C::kConsumers / args.tiling.together, team = consumer / args.tiling.together;
   const int first = consumer % args.tiling.together * (C::kPixels / 8) * args.tiling.pitch;
-  const int k_first = walk.k_tile * kBlockK + 16 * warp + threadIdx.x % 32 / 4;
-  const ChannelAffine affine[2] = {args.affine[k_first], args.affine[k_first + 8]};
-  const ptx::SharedAddress y_offset = shared.y_offset + consumer * C::kPixels * 8;
+  const int k_first = walk.k_tile * kBlockK + 16 * warp;
+  const ptx::SharedAddress places = shared.places + consumer * C::kPixels * 8,
+                           outputs = shared.outputs + (consumer * kWarpsPerGroup + warp) * C::kOutputBytes;
   if (team >= teams) return;
   for (int i = team; i < walk.tiles; i += teams) {
-    locate_output<C>(args, y_offset, walk.first + i * walk.step, first, consumer);
+    locate_output<C>(args, places, walk.first + i * walk.step, first, consumer);
     Sums<C> sums;
     Stages<C> stages(args, shared, i * c_slices, args.resident ? 0 : i * c_slices);
     const bool turns = args.tiling.together == 1;
     multiply<C>(
         args, sums, stages, first,
         Turn<C>{.consumer = consumer, .waits = turns && i > 0, .passes = turns && i + 1 < walk.tiles});
-    store_tile<C>(args, y_offset, sums, k_first, affine);
+    if (args.q % 2 == 0)
+      store_tile<C, 2>(args, places, outputs, sums, k_first);
+    else
+      store_tile<C, 1>(args, places, outputs, sums, k_first);
   }
 }
 

@@ -223,15 +223,25 @@ __device__ __forceinline__ void store_shared(SharedAddress destination, std::int
   asm volatile("st.shared.s64 [%0], %1;" ::"r"(destination), "l"(v) : "memory");
 }
 
+__device__ __forceinline__ void store_shared(SharedAddress destination, float2 v) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(destination), "f"(v.x), "f"(v.y) : "memory");
+}
+
+__device__ __forceinline__ float load_shared_float(SharedAddress source) {
+  float v;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(source) : "memory");
+  return v;
+}
+
 __device__ __forceinline__ float2 load_shared_float2(SharedAddress source) {
   float2 v;
   asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "r"(source) : "memory");
   return v;
 }
 
-__device__ __forceinline__ longlong2 load_shared_longlong2(SharedAddress source) {
-  longlong2 v;
-  asm volatile("ld.shared.v2.s64 {%0, %1}, [%2];" : "=l"(v.x), "=l"(v.y) : "r"(source) : "memory");
+__device__ __forceinline__ std::int64_t load_shared_s64(SharedAddress source) {
+  std::int64_t v;
+  asm volatile("ld.shared.s64 %0, [%1];" : "=l"(v) : "r"(source) : "memory");
   return v;
 }
 
