@@ -61,7 +61,7 @@ Plan prepare_row_ring(const Problem& problem) {
 
 Plan prepare(const Problem& problem) {
   return suits_row_ring(problem.shape) ? prepare_row_ring(problem)
-                                       : hopper::packed::prepare<kTerms, 64, 128, 208, 224, 256>(problem);
+                                       : hopper::packed::prepare<kTerms, 64, 112, 128>(problem);
 }
 
 const RegisterVariant registered{{

@@ -10,8 +10,7 @@
 //   consumers, warpgroups    each 64 channels x kPixels pixels: wgmma, bias, Mish, Mish, store
 //
 // A thread block keeps its output channels, and its filter if that fits, and walks through tiles. Teams of
-// consumers take tiles in turn: one is in its epilogue while another multiplies. A cluster's thread blocks
-// share their filter slices, each fetching a part for all.
+// consumers take tiles in turn: one is in its epilogue while another multiplies.
 //
 // With two fp16 terms a multiplicand there are three products. The tensor cores truncate their sums, so that
 // those of high terms are taken out after each slice, while the tensor cores are at the low ones.
@@ -20,8 +19,7 @@
 //   turn (named)          a team waits for the one before it to have all of its tile's slices
 //   x_full, filter_full   consumers wait, for the bytes of the copies
 //   x_empty               the producer of pixels waits, for the team's warps
-//   filter_empty          the filter's producer waits, for the team's warps in all thread blocks of the
-//   cluster
+//   filter_empty          the filter's producer waits, for the same
 #pragma once
 
 #include "variants/common/fast_divider.hpp"
@@ -38,11 +36,12 @@ inline constexpr int kMaxStages = 16;
 template <int kTerms_, int kPixels_>
 struct Config {
   static constexpr int kTerms = kTerms_, kPixels = kPixels_;
+  static_assert(kPixels <= 128, "sums have to leave room for the epilogue");
   // As many as their sums leave room for: all but one are in their epilogues.
-  static constexpr int kConsumers = kTerms == 1 && kPixels <= 128 ? 3 : 2;
+  static constexpr int kConsumers = kTerms == 1 ? 4 : 2;
   static constexpr int kThreads = 128 * (1 + kConsumers);
-  static constexpr int kProducerRegisters = 56;
-  static constexpr int kConsumerRegisters = kConsumers == 3 ? 152 : 224;
+  static constexpr int kProducerRegisters = kTerms == 1 ? 32 : 56;
+  static constexpr int kConsumerRegisters = kTerms == 1 ? 112 : 224;
   static_assert(kProducerRegisters + kConsumers * kConsumerRegisters <=
                     65536 / kThreads / 8 * 8 * kThreads / 128,
                 "setmaxnreg hands out what the launch allots");
@@ -102,9 +101,8 @@ struct Args {
   int k, p, q;
   Tiling tiling;
   int k_tiles;
-  int cluster;                   // thread blocks that share filter slices
-  std::int64_t parts;            // clusters that share the pixel tiles of a block of output channels
-  int part_tiles, longer_parts;  // tiles of each thread block of a part; parts that have one more
+  int parts;                     // thread blocks that share the pixel tiles of a block of output channels
+  int part_tiles, longer_parts;  // tiles of a part; parts that have one more
   bool resident;                 // a thread block fetches its filter once
   int x_stages, filter_stages;
   int x_stage_bytes;
@@ -134,23 +132,16 @@ struct SharedStorage {
         filter_empty(filter_full + kMaxStages * 8) {}
 };
 
-/// The tiles of a thread block: one in `cluster` neighbouring ones, every `parts` times that.
+/// The tiles of a thread block: every `parts`-th.
 struct Walk {
-  int k_tile, rank;
-  int tiles;
-  std::int64_t first, step;
+  int k_tile, first, step, tiles;
 
-  __device__ explicit Walk(const Args& args) {
-    const unsigned cluster = blockIdx.x / static_cast<unsigned>(args.cluster),
-                   part = cluster / static_cast<unsigned>(args.k_tiles);
-    rank = static_cast<int>(blockIdx.x - cluster * args.cluster);
-    k_tile = static_cast<int>(cluster - part * args.k_tiles);
-    first = std::int64_t{part} * args.cluster + rank;
-    step = args.parts * args.cluster;
-    tiles = args.part_tiles + (static_cast<int>(part) < args.longer_parts ? 1 : 0);
-  }
-  /// All blocks of a cluster walk equally far; beyond the last tile, over nothing.
-  __device__ bool exists(const Args& args, int i) const { return first + i * step < args.tiling.pixel_tiles; }
+  __device__ explicit Walk(const Args& args)
+      : k_tile(static_cast<int>(blockIdx.x) % args.k_tiles),
+        first(static_cast<int>(blockIdx.x) / args.k_tiles),
+        step(args.parts),
+        tiles(args.part_tiles + (first < args.longer_parts ? 1 : 0)) {}
+  __device__ std::int64_t tile(int i) const { return first + std::int64_t{i} * step; }
 };
 
 /// Where a tile is: its first pixel, and the first that is another group's.
@@ -182,29 +173,23 @@ struct StageCursor {
 // than 300 to 1000 cycles: what does not change from slice to slice is worked out beforehand, and pixels do
 // not wait behind the filter.
 
-/// Of each filter slice the part that this thread block fetches, to all of its cluster.
 template <class C>
 __device__ __forceinline__ void produce_filter(const Args& args, const SharedStorage<C>& shared,
                                                const Walk& walk) {
   const int c_slices = slices(args.planes.c), rounds = args.resident ? 1 : walk.tiles;
-  const int part_bytes = C::kFilterStageBytes / args.cluster, part = walk.rank * part_bytes;
-  const auto ranks = static_cast<std::uint16_t>((1 << args.cluster) - 1);
   const char* const filter = reinterpret_cast<const char*>(args.filter) +
-                             std::int64_t{walk.k_tile} * c_slices * C::kFilterStageBytes + part;
+                             std::int64_t{walk.k_tile} * c_slices * C::kFilterStageBytes;
   StageCursor at(0, args.filter_stages);
 #pragma unroll 1
   for (int i = 0; i < rounds; ++i) {
     const char* source = filter;
 #pragma unroll 1
     for (int slice = 0; slice < c_slices; ++slice, source += C::kFilterStageBytes) {
-      const ptx::SharedAddress full = shared.filter_full + at.stage * 8,
-                               destination = shared.filter + at.stage * C::kFilterStageBytes + part;
+      const ptx::SharedAddress full = shared.filter_full + at.stage * 8;
       ptx::mbarrier_wait(shared.filter_empty + at.stage * 8, at.parity ^ 1);
       ptx::mbarrier_arrive_expect_tx(full, C::kFilterStageBytes);
-      if (args.cluster == 1)
-        ptx::bulk_copy_from_global(destination, source, part_bytes, full);
-      else
-        ptx::bulk_copy_to_ranks(destination, source, part_bytes, full, ranks);
+      ptx::bulk_copy_from_global(shared.filter + at.stage * C::kFilterStageBytes, source,
+                                 C::kFilterStageBytes, full);
       at.advance(args.filter_stages);
     }
   }
@@ -222,9 +207,8 @@ __device__ __forceinline__ void produce_pixels(const Args& args, const SharedSto
   ptx::wait_for_kernel_before();
 #pragma unroll 1
   for (int i = 0; i < walk.tiles; ++i) {
-    const char* source = reinterpret_cast<const char*>(args.planes.granules);
-    if (walk.exists(args, i))
-      source += TilePlace(args, walk.first + i * walk.step, span).first * kGranuleBytes;
+    const char* source = reinterpret_cast<const char*>(args.planes.granules) +
+                         TilePlace(args, walk.tile(i), span).first * kGranuleBytes;
 #pragma unroll 1
     for (int slice = 0; slice < c_slices; ++slice, source += kSlicePlanes * plane_bytes) {
       const ptx::SharedAddress full = shared.x_full + at.stage * 8;
@@ -277,13 +261,7 @@ class Stages {
   __device__ __forceinline__ void release() const {
     if (before_x_ < 0 || threadIdx.x % 32 != 0) return;
     ptx::mbarrier_arrive(shared_.x_empty + before_x_ * 8);
-    if (args_.resident) return;
-    const ptx::SharedAddress empty = shared_.filter_empty + before_filter_ * 8;
-    if (args_.cluster == 1)
-      ptx::mbarrier_arrive(empty);
-    else
-      for (int rank = 0; rank < args_.cluster; ++rank)
-        ptx::mbarrier_arrive_cluster(ptx::map_to_rank(empty, rank));
+    if (!args_.resident) ptx::mbarrier_arrive(shared_.filter_empty + before_filter_ * 8);
   }
 
  private:
@@ -318,27 +296,26 @@ struct Slice {
 };
 
 inline constexpr int kPlacesBarrier = 1;  // named barriers, one a consumer; 0 is __syncthreads
-inline constexpr int kTurnBarrier = 5;    // and on, one a consumer
+inline constexpr int kTurnBarrier = 5;    // and on, one a team
 
-/// Turns of teams of one consumer; larger teams are alone. A barrier's parity tells one pass through the ring
-/// from the next only, so that nobody may wait for a stage before its last use has been waited for.
-template <class C>
+/// Turns of teams. A barrier's parity tells one pass through the ring from the next only, so that nobody may
+/// wait for a stage before its last use has been waited for.
 struct Turn {
-  int consumer;
+  int team, next_team, threads;  // threads: of two teams
   bool waits, passes;
 
   __device__ __forceinline__ void wait() const {
-    if (waits) ptx::named_barrier_sync(kTurnBarrier + consumer, 2 * 128);
+    if (waits) ptx::named_barrier_sync(kTurnBarrier + team, threads);
   }
   __device__ __forceinline__ void pass() const {
-    if (passes) ptx::named_barrier_arrive(kTurnBarrier + (consumer + 1) % C::kConsumers, 2 * 128);
+    if (passes) ptx::named_barrier_arrive(kTurnBarrier + next_team, threads);
   }
 };
 
 /// sums = the tile's products, scaled.
 template <class C>
 __device__ __forceinline__ void multiply(const Args& args, Sums<C>& sums, Stages<C>& stages, int first,
-                                         const Turn<C>& turn) {
+                                         const Turn& turn) {
   turn.wait();
   const int c_slices = slices(args.planes.c);
   if constexpr (C::kTerms == 1) {
@@ -472,13 +449,15 @@ __device__ __forceinline__ void consume(const Args& args, const SharedStorage<C>
                            outputs = shared.outputs + (consumer * kWarpsPerGroup + warp) * C::kOutputBytes;
   if (team >= teams) return;
   for (int i = team; i < walk.tiles; i += teams) {
-    locate_output<C>(args, places, walk.first + i * walk.step, first, consumer);
+    locate_output<C>(args, places, walk.tile(i), first, consumer);
     Sums<C> sums;
     Stages<C> stages(args, shared, i * c_slices, args.resident ? 0 : i * c_slices);
-    const bool turns = args.tiling.together == 1;
-    multiply<C>(
-        args, sums, stages, first,
-        Turn<C>{.consumer = consumer, .waits = turns && i > 0, .passes = turns && i + 1 < walk.tiles});
+    multiply<C>(args, sums, stages, first,
+                Turn{.team = team,
+                     .next_team = (team + 1) % teams,
+                     .threads = 2 * 128 * args.tiling.together,
+                     .waits = teams > 1 && i > 0,
+                     .passes = teams > 1 && i + 1 < walk.tiles});
     if (args.q % 2 == 0)
       store_tile<C, 2>(args, places, outputs, sums, k_first);
     else
@@ -503,14 +482,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__
     }
     for (int i = 0; i < args.filter_stages; ++i) {
       ptx::mbarrier_init(shared.filter_full + i * 8, 1);
-      ptx::mbarrier_init(shared.filter_empty + i * 8, team_warps * args.cluster);
+      ptx::mbarrier_init(shared.filter_empty + i * 8, team_warps);
     }
     ptx::fence_mbarrier_init();
   }
-  if (args.cluster > 1)
-    ptx::cluster_sync();
-  else
-    __syncthreads();
+  __syncthreads();
 
   if (group == 0) {
     ptx::setmaxnreg_dec<C::kProducerRegisters>();
@@ -525,8 +501,6 @@ __global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__
     ptx::setmaxnreg_inc<C::kConsumerRegisters>();
     consume<C>(args, shared, walk, group - 1, warp);
   }
-  // Its peers write to a thread block's shared memory until they end.
-  if (args.cluster > 1) ptx::cluster_sync();
 }
 
 }  // namespace convmish::hopper::packed

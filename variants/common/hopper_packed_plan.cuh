@@ -13,7 +13,7 @@
 namespace convmish::hopper::packed {
 
 inline constexpr std::int64_t kSharedLimit = 232448;   // B: sm_90 opt-in limit
-inline constexpr int kLargestSpan = 2 * 256 / 8 * 10;  // pixels of a tile, at most
+inline constexpr int kLargestSpan = 2 * 128 / 8 * 10;  // pixels of a tile, at most
 
 /// One of the kernel's instantiations.
 struct Kernel {
@@ -31,7 +31,7 @@ Kernel kernel_of() {
 struct Choice {
   Kernel kernel;
   Tiling tiling;
-  int cluster = 1, x_stages = 0, filter_stages = 0;
+  int x_stages = 0, filter_stages = 0;
   std::int64_t x_stage_bytes = 0, parts = 0;
   bool resident = false;
   double cycles = 0;  // expected, of the busiest multiprocessor
@@ -67,30 +67,28 @@ inline bool allot_stages(Choice& choice, int c_slices) {
   return choice.x_stages >= 2;
 }
 
-/// What a choice is expected to take: products, bulk copies or epilogues, whichever is longest, and the last
-/// epilogue. The rates are those that fit what was measured on an H200 best.
-inline double expected_cycles(const Choice& choice, const Shape& shape, int terms, std::int64_t clusters) {
-  constexpr double kPixelBytes = 5.5, kFilterBytes = 19,
-                   kSharedFilterBytes = 22;  // a cycle and multiprocessor
-  constexpr double kSumCycles = 46;          // epilogue of 64 outputs
-  constexpr double kTileCycles = 1500;       // from one tile's products to the next one's
-  const int c_slices = slices(static_cast<int>(shape.c)), products = terms == 1 ? 1 : 3;
-  const double pixels = choice.kernel.pixels * choice.tiling.together;
-  const std::int64_t units = divide_up(choice.tiling.pixel_tiles, choice.cluster),
-                     k_tiles = divide_up(shape.k, kBlockK);
-  const auto rounds = static_cast<double>(divide_up(choice.parts * k_tiles, clusters));
-  const auto tiles = static_cast<double>(divide_up(units, choice.parts));
-  const double multiplications = tiles * c_slices * kTaps * products;
-  const double pixel_bytes = c_slices * tiles * static_cast<double>(choice.x_stage_bytes),
-               filter_bytes = c_slices * (choice.resident ? 1 : tiles) *
-                              static_cast<double>(choice.kernel.filter_stage_bytes);
-  const double epilogue = kSumCycles * pixels, shared_epilogue = 2 * epilogue / choice.kernel.consumers;
-  const double load_and_multiply = std::max(
-      multiplications * pixels / 2 + tiles * kTileCycles,
-      pixel_bytes / kPixelBytes + filter_bytes / (choice.cluster == 1 ? kFilterBytes : kSharedFilterBytes));
-  const bool overlaps = choice.tiling.together < choice.kernel.consumers;  // epilogues with the next products
-  return rounds * (overlaps ? std::max(load_and_multiply, tiles * (shared_epilogue + kTileCycles)) + epilogue
-                            : load_and_multiply + tiles * epilogue);
+/// What a choice is expected to take. The rates are those that fit what was measured on an H200 best.
+inline double expected_cycles(const Choice& choice, const Shape& shape, int terms, int multiprocessors) {
+  constexpr double kCopyBytes = 40;                             // a cycle, where the filter is streamed
+  constexpr double kStartCycles = 1900;                         // to a thread block's first slice
+  constexpr double kBusyCycles = 970, kBusyPixelCycles = 23.3;  // of a tile, beside those of other teams
+  const double hand_over_cycles = terms == 1 ? 900 : 1400;      // from one tile's products to the next one's
+  const int c_slices = slices(static_cast<int>(shape.c)), products = terms == 1 ? 1 : 3,
+            together = choice.tiling.together, teams = choice.kernel.consumers / together;
+  const double pixels = choice.kernel.pixels,
+               slice_bytes = static_cast<double>(choice.x_stage_bytes) +
+                             (choice.resident ? 0 : static_cast<double>(choice.kernel.filter_stage_bytes));
+  const auto rounds =
+      static_cast<double>(divide_up(choice.parts * divide_up(shape.k, kBlockK), multiprocessors));
+  const auto tiles = static_cast<double>(divide_up(choice.tiling.pixel_tiles, choice.parts));
+  const double multiply =
+      c_slices * std::max(kTaps * products * together * pixels / 2, slice_bytes / kCopyBytes) +
+      hand_over_cycles;
+  const double epilogue = (together == 1 ? 30 : 40) * pixels;  // beside nothing else
+  const double all_tiles =
+      teams > 1 ? tiles * std::max(multiply, together * (kBusyCycles + kBusyPixelCycles * pixels)) + epilogue
+                : tiles * (multiply + epilogue);
+  return rounds * (kStartCycles + all_tiles);
 }
 
 /// The best choice among `kernels`, all of kTerms terms.
@@ -104,28 +102,22 @@ Choice choose(const Shape& shape, const std::vector<Kernel>& kernels, int multip
   if (shape.q() <= 8 && width > 8) pitches.push_back(static_cast<int>(width));
   for (const Kernel& kernel : kernels)
     for (const int together : {1, 2})
-      for (const int pitch : pitches)
-        for (const int cluster : {1, 2}) {
-          if (together == 2 && kTerms == 1) continue;
-          Choice choice{.kernel = kernel};
-          choice.cluster = cluster;
-          Tiling& tiling = choice.tiling;
-          tiling.together = together, tiling.pitch = pitch;
-          const std::int64_t reach =
-              std::int64_t{together * kernel.pixels / 8 - 1} * pitch + 8 + kFilterSize - 1;
-          tiling.runs = width <= reach ? 1 : kFilterSize;
-          tiling.run_pixels = static_cast<int>(reach + (tiling.runs == 1 ? 2 * width : 0));
-          choice.x_stage_bytes =
-              std::int64_t{kTerms} * kSlicePlanes * tiling.runs * tiling.run_pixels * kGranuleBytes;
-          group_images(shape, kernel.pixels, tiling);
-          // Sharing pays for a filter that is fetched for each tile; among 4 it does not.
-          if (!allot_stages(choice, c_slices) || (cluster > 1 && choice.resident)) continue;
-          const std::int64_t clusters = multiprocessors / cluster;
-          choice.parts = std::clamp<std::int64_t>(clusters / k_tiles, 1,
-                                                  divide_up(tiling.pixel_tiles, std::int64_t{cluster}));
-          choice.cycles = expected_cycles(choice, shape, kTerms, clusters);
-          if (choice.cycles < best.cycles) best = choice;
-        }
+      for (const int pitch : pitches) {
+        Choice choice{.kernel = kernel};
+        Tiling& tiling = choice.tiling;
+        tiling.together = together, tiling.pitch = pitch;
+        const std::int64_t reach =
+            std::int64_t{together * kernel.pixels / 8 - 1} * pitch + 8 + kFilterSize - 1;
+        tiling.runs = width <= reach ? 1 : kFilterSize;
+        tiling.run_pixels = static_cast<int>(reach + (tiling.runs == 1 ? 2 * width : 0));
+        choice.x_stage_bytes =
+            std::int64_t{kTerms} * kSlicePlanes * tiling.runs * tiling.run_pixels * kGranuleBytes;
+        group_images(shape, kernel.pixels, tiling);
+        if (!allot_stages(choice, c_slices)) continue;
+        choice.parts = std::clamp<std::int64_t>(multiprocessors / k_tiles, 1, tiling.pixel_tiles);
+        choice.cycles = expected_cycles(choice, shape, kTerms, multiprocessors);
+        if (choice.cycles < best.cycles) best = choice;
+      }
   return best;
 }
 
@@ -148,10 +140,10 @@ Plan prepare(const Problem& problem) {
   args.q = static_cast<int>(shape.q());
   args.tiling = choice.tiling;
   args.k_tiles = static_cast<int>(divide_up(shape.k, std::int64_t{kBlockK}));
-  args.cluster = choice.cluster, args.parts = choice.parts, args.resident = choice.resident;
-  const std::int64_t units = divide_up(choice.tiling.pixel_tiles, std::int64_t{choice.cluster});
-  args.part_tiles = static_cast<int>(units / choice.parts);
-  args.longer_parts = static_cast<int>(units % choice.parts);
+  args.parts = static_cast<int>(choice.parts);
+  args.part_tiles = static_cast<int>(choice.tiling.pixel_tiles / choice.parts);
+  args.longer_parts = static_cast<int>(choice.tiling.pixel_tiles % choice.parts);
+  args.resident = choice.resident;
   args.x_stages = choice.x_stages, args.filter_stages = choice.filter_stages;
   args.x_stage_bytes = static_cast<int>(choice.x_stage_bytes);
   args.by_w = FastDivider(shape.w), args.by_h = FastDivider(shape.h);
@@ -161,9 +153,8 @@ Plan prepare(const Problem& problem) {
       static_cast<std::size_t>(choice.kernel.other_bytes + choice.x_stages * choice.x_stage_bytes +
                                choice.filter_stages * choice.kernel.filter_stage_bytes);
   allow_shared_memory(choice.kernel.function, shared_bytes);
-  const Launch<Args> main{choice.kernel.function,
-                          static_cast<unsigned>(args.parts * args.k_tiles * args.cluster),
-                          choice.kernel.threads, args.cluster, shared_bytes};
+  const Launch<Args> main{choice.kernel.function, static_cast<unsigned>(args.parts * args.k_tiles),
+                          choice.kernel.threads, 1, shared_bytes};
   const std::int64_t granule_bytes = kTerms * planes.term_pixels() * kGranuleBytes;
 
   Plan plan = make_plan<kTerms>(
@@ -178,8 +169,7 @@ Plan prepare(const Problem& problem) {
       });
   plan.note += "packed, tiles of 64 channels x " +
                std::to_string(choice.kernel.pixels * choice.tiling.together) + " pixels, " +
-               (choice.resident ? "filter kept" : "filter streamed") +
-               (choice.cluster > 1 ? " to " + std::to_string(choice.cluster) + " thread blocks at once" : "");
+               (choice.resident ? "filter kept" : "filter streamed");
   return plan;
 }
 

@@ -146,18 +146,6 @@ __device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination,
       : "memory");
 }
 
-/// The same to each thread block of the cluster that has its bit in `ranks`, at the same place in its shared
-/// memory; completes on the barrier at the same place there.
-__device__ __forceinline__ void bulk_copy_to_ranks(SharedAddress destination, const void* source,
-                                                   std::uint32_t bytes, SharedAddress barrier,
-                                                   std::uint16_t ranks) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, "
-      "[%3], %4;" ::"r"(destination),
-      "l"(source), "r"(bytes), "r"(barrier), "h"(ranks)
-      : "memory");
-}
-
 /// A box of the tensor that `map` describes, from `at` (innermost coordinate first) on; zeros beyond its
 /// ends. `map` lies in a kernel's __grid_constant__ parameters. `destination` is a multiple of 128.
 template <class TensorMap>
@@ -312,23 +300,6 @@ __device__ __forceinline__ void wgmma_wait_group() {
       "+f"(d[70]), "+f"(d[71]), "+f"(d[72]), "+f"(d[73]), "+f"(d[74]), "+f"(d[75]), "+f"(d[76]),  \
       "+f"(d[77]), "+f"(d[78]), "+f"(d[79]), "+f"(d[80]), "+f"(d[81]), "+f"(d[82]), "+f"(d[83]),  \
       "+f"(d[84]), "+f"(d[85]), "+f"(d[86]), "+f"(d[87]), "+f"(d[88]), "+f"(d[89]), "+f"(d[90]), "+f"(d[91])
-#define CONVMISH_PLACES_104 \
-  CONVMISH_PLACES_92 ", %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103"
-#define CONVMISH_SUMS_104                                                                         \
-  CONVMISH_SUMS_92, "+f"(d[92]), "+f"(d[93]), "+f"(d[94]), "+f"(d[95]), "+f"(d[96]), "+f"(d[97]), \
-      "+f"(d[98]), "+f"(d[99]), "+f"(d[100]), "+f"(d[101]), "+f"(d[102]), "+f"(d[103])
-#define CONVMISH_PLACES_112 CONVMISH_PLACES_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
-#define CONVMISH_SUMS_112                                                                                \
-  CONVMISH_SUMS_104, "+f"(d[104]), "+f"(d[105]), "+f"(d[106]), "+f"(d[107]), "+f"(d[108]), "+f"(d[109]), \
-      "+f"(d[110]), "+f"(d[111])
-#define CONVMISH_PLACES_128 \
-  CONVMISH_PLACES_112       \
-  ", %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define CONVMISH_SUMS_128                                                                                \
-  CONVMISH_SUMS_112, "+f"(d[112]), "+f"(d[113]), "+f"(d[114]), "+f"(d[115]), "+f"(d[116]), "+f"(d[117]), \
-      "+f"(d[118]), "+f"(d[119]), "+f"(d[120]), "+f"(d[121]), "+f"(d[122]), "+f"(d[123]), "+f"(d[124]),  \
-      "+f"(d[125]), "+f"(d[126]), "+f"(d[127])
-
 /// wgmma of `pixels` columns; count, a, b, accumulate: the number of sums and of the next operands.
 #define CONVMISH_WGMMA(pixels, count, a_at, b_at, accumulate_at)                                       \
   asm volatile("{\n.reg .pred accumulate;\nsetp.ne.b32 accumulate, %" #accumulate_at                   \
@@ -354,12 +325,6 @@ __device__ __forceinline__ void wgmma_m64k16(float (&d)[kPixels / 2], std::uint6
     CONVMISH_WGMMA(128, 64, 64, 65, 66);
   else if constexpr (kPixels == 184)
     CONVMISH_WGMMA(184, 92, 92, 93, 94);
-  else if constexpr (kPixels == 208)
-    CONVMISH_WGMMA(208, 104, 104, 105, 106);
-  else if constexpr (kPixels == 224)
-    CONVMISH_WGMMA(224, 112, 112, 113, 114);
-  else if constexpr (kPixels == 256)
-    CONVMISH_WGMMA(256, 128, 128, 129, 130);
   else
     static_assert(kPixels == 0, "not one of the accumulator shapes that are wrapped");
 }
@@ -377,12 +342,6 @@ __device__ __forceinline__ void wgmma_m64k16(float (&d)[kPixels / 2], std::uint6
 #undef CONVMISH_SUMS_64
 #undef CONVMISH_PLACES_92
 #undef CONVMISH_SUMS_92
-#undef CONVMISH_PLACES_104
-#undef CONVMISH_SUMS_104
-#undef CONVMISH_PLACES_112
-#undef CONVMISH_SUMS_112
-#undef CONVMISH_PLACES_128
-#undef CONVMISH_SUMS_128
 
 // --- special functions: 1 instruction each, subnormals flushed -------------------------------------------
 
