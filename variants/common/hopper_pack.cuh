@@ -142,6 +142,7 @@ struct OutputRun {
 
 /// A unit's flags are those of its own run and of those behind it that its windows reach into.
 struct Units {
+  static constexpr bool kFlagsComeEarly = true;  // from the packing, two kernels before
   Planes planes;
 
   CONVMISH_HD std::int64_t count() const { return planes.live_runs(); }

@@ -125,14 +125,18 @@ __device__ void recompute_outputs(const RecomputeArgs& args, const Unit& unit, c
 }
 
 /// `Units` maps the first pass's flags: count(), unit(i), flag_count(), granule(i). A unit is of at most
-/// kMaxUnitOutputs outputs, and is used as OutputUnit is.
+/// kMaxUnitOutputs outputs, and is used as OutputUnit is. With a Units::kFlagsComeEarly the kernel
+/// before this one has waited for the one that wrote the flags before it let this one start.
 template <int kTerms, class Units>
 __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeArgs args, Units units) {
   __shared__ bool flagged[kUnitsPerBlock];
   __shared__ std::uint8_t lost[kMaxUnitOutputs];
   __shared__ int list[kMaxUnitOutputs];
   __shared__ int list_count;
-  ptx::wait_for_kernel_before();
+  constexpr bool kFlagsComeEarly = requires {
+    Units::kFlagsComeEarly;
+  };
+  if constexpr (!kFlagsComeEarly) ptx::wait_for_kernel_before();
   // Neighbouring units go to different blocks: what one granule concerns is then recomputed in parallel.
   const auto unit_index = [](int i) { return blockIdx.x + std::int64_t{gridDim.x} * i; };
 
@@ -140,11 +144,13 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
        i += kRecomputeThreads / 32) {
     const auto unit = units.unit(unit_index(i));
     bool any = false;
-    for (int f = threadIdx.x % 32; f < units.flag_count(); f += 32) any |= unit.flags[f] != 0;
+    // From the L2: the L1 may still have those of a launch before.
+    for (int f = threadIdx.x % 32; f < units.flag_count(); f += 32) any |= __ldcg(unit.flags + f) != 0;
     any = __any_sync(~0u, any);
     if (threadIdx.x % 32 == 0) flagged[i] = any;
   }
   __syncthreads();
+  if constexpr (kFlagsComeEarly) ptx::wait_for_kernel_before();  // for its y
 
   for (int i = 0; i < kUnitsPerBlock && unit_index(i) < units.count(); ++i) {
     if (!flagged[i]) continue;
