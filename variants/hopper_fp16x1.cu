@@ -26,7 +26,7 @@ namespace {
 constexpr int kTerms = 1;
 
 /// Whether the row ring takes the shape: its products come in rows of 128 or 256 pixels and in pairs of 64
-/// channels, and it wants both well filled.
+/// channels, and it wants both well filled. A row that does not fill one product is faster packed.
 bool suits_row_ring(const Shape& shape) {
   namespace ring = hopper::row_ring;
   const std::int64_t last_strip = (shape.q() - 1) % ring::kStripColumns + 1;
@@ -35,6 +35,7 @@ bool suits_row_ring(const Shape& shape) {
                                        ? 0
                                        : divide_up(last_strip, hopper::kBlockPixels) * hopper::kBlockPixels);
   return shape.c <= hopper::kBlockC && shape.k > hopper::kBlockK && 4 * row_pixels <= 5 * shape.q() &&
+         shape.w >= hopper::kBlockPixels &&
          shape.n * shape.h * divide_up(shape.q(), ring::kStripColumns) <= INT_MAX;
 }
 
