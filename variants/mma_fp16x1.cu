@@ -1,16 +1,16 @@
 // The whole fused operation in one kernel for every GPU from sm_80 on: mma.sync with multiplicands rounded
 // once to fp16, which has TF32's significand. common/mma_fused.cuh is the kernel.
 //
-// Registers: 128, at most 192 bytes of spills, none in the kernel of the headline shape; one thread block of
+// Registers: 128, at most 184 bytes of spills, none in the kernel of the headline shape; one thread block of
 // 16 warps a multiprocessor:
 //   nvcc -std=c++20 -O3 --expt-relaxed-constexpr -I. -Isrc -arch=sm_90 -Xptxas -v -cubin
 //     -o mma_fp16x1.cubin variants/mma_fp16x1.cu
 //
-// What binds it, on an H200 at n64 c64 h256 w256 k128 (2.44 ms): the latency of x's loads and the burst of a
-// tile's epilogue, not a pipe. Tensor pipe 39 % of the cycles, issue 38 %, L1 47 %, L2 42 %, DRAM 28 % (ncu);
-// of 10.4 cycles that a warp takes for an instruction it waits 2.0 for the fixed latency of the one before,
-// 1.9 for loads, 1.6 for the tensor pipe, 1.2 for the queue to the special functions. results/h200/mma.md has
-// what was tried.
+// What binds it, on an H200 at n64 c64 h256 w256 k128 (2.09 ms): bursts, not a pipe. Before the last step but
+// one (ncu): issue 47 % of the cycles, L1 55 %, L2 44 %, DRAM 30 %; of 8.2 cycles that a warp takes for an
+// instruction it waits 2.1 for the fixed latency of the one before, 1.0 for its group or its turn, 1.0 for
+// the tensor pipe, 0.7 for shared memory. Without the loads and the conversion of x it would take 1.8,
+// without Mish and stores 1.8. results/h200/mma.md has what was tried.
 #include "variants/common/mma_plan.cuh"
 
 namespace convmish {

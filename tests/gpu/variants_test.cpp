@@ -65,10 +65,12 @@ TEST_F(VariantsTest, TellWhatTheFastWayCouldNotServe) {
   }
 }
 
-/// The variant, told that a thread block has less shared memory than this GPU gives it.
+/// The variant, told that a thread block has less shared memory than this GPU gives it, and that there are so
+/// few multiprocessors that it computes several tiles of a small shape.
 Variant with_shared_memory(const Variant& variant, std::int64_t bytes) {
   const auto smaller = [bytes](DeviceInfo device) {
     device.max_shared_bytes = std::min(device.max_shared_bytes, bytes);
+    device.multiprocessors = std::min(device.multiprocessors, 2);
     return device;
   };
   Variant limited = variant;

@@ -4,13 +4,15 @@
 // Implicit GEMM with output channels as M and pixels as N: a lane then has pairs of neighbouring pixels of
 // one channel, and four lanes a sector of y. A thread block stays with kTileK output channels and walks over
 // units of some rows x columns of outputs. A unit is two tiles, one for each of two groups of warps. The
-// groups keep their own time: while one is in its epilogue, the other has the tensor cores to itself.
+// groups keep their own time: while one is in its epilogue, the other has the tensor cores to itself. Where
+// x is staged they take turns at the epilogues: two at once take longer.
 //
 // A stage holds 16 input channels of a tile's input, halo included, as [term][plane of 8 channels][pixel]
 // [8 halves]: eight neighbouring pixels are 128 bytes in a row, which ldmatrix reads without bank conflicts,
 // and a filter tap is the same tile from an address farther on, an immediate of the instruction. An input
 // element is loaded and converted once for all taps and all the block's output channels: by its group, in
-// between the multiplications of earlier stages.
+// between the multiplications of earlier stages. On its way it passes through registers, or, "staged", where
+// one term and a resident filter leave the room, through shared memory: that takes longer to begin.
 //
 // The filter lies in the order of mma's fragments, so that a lane loads its share of a 16 x 16 matrix with
 // one instruction. It is cut in slots: the three taps of a column of the filter, of 16 input channels. Where
@@ -19,9 +21,12 @@
 //
 // Who waits for whom:
 //   group barrier (named)     once a stage, the warps of a group: the next stage is there, this one is free
+//   turn (named)              a group before its epilogue, where they take turns: the other is at its end
 //   filter_full (mbarrier)    everybody, for the copies of all threads
 //   filter_empty (mbarrier)   everybody before they refill a slot, for all warps
 #pragma once
+
+#include <type_traits>
 
 #include "variants/common/hopper_mish.cuh"
 #include "variants/common/hopper_operands.cuh"
@@ -33,7 +38,6 @@ namespace convmish::mma {
 using hopper::ChannelAffine;
 using hopper::kPlaneChannels;
 
-inline constexpr int kStages = 3;                           // one in use, one complete, one being filled
 inline constexpr int kStepC = 16;                           // input channels an mma sums over: its K
 inline constexpr int kFragmentK = 16, kFragmentPixels = 8;  // of an mma: its M and N
 inline constexpr int kFragmentBytes = kFragmentK * kStepC * sizeof(__half);
@@ -69,10 +73,21 @@ struct Config {
   static constexpr int kSlotTapBytes = kTileK / kFragmentK * kTerms * kFragmentBytes;
   static constexpr int kSlotBytes = kFilterSize * kSlotTapBytes;
   static_assert(kFragmentsQ % 2 == 0 || (kFragmentsQ == 1 && kWarpRows % 2 == 0));
-  // A stage is loaded in two batches.
   static constexpr int kGranules = kStagePlanes * kStagePixels;
-  static constexpr int kBatchGranules =
-      (kGranules + 2 * kGroupThreads - 1) / (2 * kGroupThreads);  // a thread
+};
+
+/// Of units. 32 bits take fewer registers to divide, and the shapes that need more are refused; but what is
+/// not staged spills less (ptxas 13.0) if it divides in 64 bits.
+template <bool kStaged>
+using UnitIndex = std::conditional_t<kStaged, int, std::int64_t>;
+
+/// Of a group, in shared memory.
+template <class C, bool kStaged>
+struct StageRing {
+  // Staged: one in use, one being filled. Otherwise one between them is complete already.
+  static constexpr int kStages = kStaged ? 2 : 3;
+  static constexpr int kRawBytes = kStaged ? C::kGranules * kPlaneChannels * 4 : 0;  // x as it is
+  static constexpr int kBytes = kStages * C::kStageBytes + kRawBytes;
 };
 
 /// The repacked filter: [block of kTileK channels][16 input channels][filter column][filter row][16 output
@@ -115,8 +130,17 @@ struct Args {
   int k_tiles, parts;     // thread blocks: `parts` for each of the blocks of output channels
   int steps;              // of 16 input channels
   int slots;              // of the filter, in shared memory
+  std::int64_t plane;     // h * w
+  int unit_count;         // units(), for who counts them in 32 bits
 
   CONVMISH_HD std::int64_t units() const { return std::int64_t{n} * row_units * strips; }
+  template <class Index>
+  __device__ __forceinline__ Index units_as() const {
+    if constexpr (std::is_same_v<Index, int>)
+      return unit_count;
+    else
+      return units();
+  }
 };
 
 /// Of a thread block, in memory.
@@ -126,21 +150,23 @@ CONVMISH_HD constexpr int promoted_vectors() {
 }
 
 /// Bytes of shared memory; the layout is below, in Shared.
-template <class C>
+template <class C, bool kStaged>
 constexpr std::int64_t shared_bytes(std::int64_t slots) {
-  return C::kGroups * kStages * C::kStageBytes + slots * (C::kSlotBytes + 16);
+  return C::kGroups * StageRing<C, kStaged>::kBytes + slots * (C::kSlotBytes + 16);
 }
 
 /// Addresses in shared memory.
-template <class C>
+template <class C, bool kStaged>
 struct Shared {
-  ptx::SharedAddress stages, slots, filter_full, filter_empty;
+  ptx::SharedAddress stages, raw, slots, filter_full, filter_empty;
 
   /// With the stages of one group.
   __device__ Shared(const Args& args, const void* memory, int group) {
+    using Ring = StageRing<C, kStaged>;
     const ptx::SharedAddress base = ptx::shared_address(memory);
-    stages = base + group * kStages * C::kStageBytes;
-    slots = base + C::kGroups * kStages * C::kStageBytes;
+    stages = base + group * Ring::kBytes;
+    raw = stages + Ring::kStages * C::kStageBytes;
+    slots = base + C::kGroups * Ring::kBytes;
     filter_full = slots + args.slots * C::kSlotBytes;
     filter_empty = filter_full + args.slots * 8;
   }
@@ -151,9 +177,10 @@ template <class C>
 struct TilePlace {
   int image, first_row, first_column;
 
-  __device__ TilePlace(const Args& args, std::int64_t unit, int group) {
+  template <class Index>
+  __device__ TilePlace(const Args& args, Index unit, int group) {
     first_column = static_cast<int>(unit % args.strips) * C::kTileColumns;
-    const std::int64_t row_unit = unit / args.strips;
+    const Index row_unit = unit / args.strips;
     first_row = static_cast<int>(row_unit % args.row_units) * C::kUnitRows + group * C::kTileRows;
     image = static_cast<int>(row_unit / args.row_units);
   }
@@ -182,6 +209,12 @@ struct Units {
   }
 };
 
+/// This thread's, found anew where it is asked for: a register less during the multiplications.
+template <class C>
+__device__ __forceinline__ int thread_group() {
+  return ptx::thread_index() / C::kGroupThreads;
+}
+
 /// A place in a ring and the parity of the pass through it.
 struct RingCursor {
   int at = 0;
@@ -194,52 +227,78 @@ struct RingCursor {
 
 // --- input -----------------------------------------------------------------------------------------------
 
-/// A thread's way through the stages of its group: loads, converts and stores its share of each, in two
-/// batches.
-template <class C>
-class InputFeed {
- public:
-  using Batch = float[C::kBatchGranules][kPlaneChannels];
+/// A thread's way through the stages of its group.
+template <class C, bool kStaged>
+class InputFeed;
 
-  __device__ InputFeed(const Args& args, ptx::SharedAddress stages, int part, int group)
-      : args_(args), unit_(part), group_(group), plane_(std::int64_t{args.h} * args.w) {
+/// Loads, converts and stores its share of a stage, in two batches. Loads are two slots of the filter ahead
+/// of the conversion; a stage is complete one step before its use.
+template <class C>
+class InputFeed<C, false> {
+ public:
+  __device__ InputFeed(const Args& args, ptx::SharedAddress stages, ptx::SharedAddress, int part, int group)
+      : args_(args), unit_(part), group_(group) {
     at_ = stages + threadIdx.x % C::kGroupThreads * kGranuleBytes;
     end_ = at_ + kStages * C::kStageBytes;
     open_tile();
   }
+  /// Before the first step.
+  __device__ __forceinline__ void start() {
+    load(0), load(1);
+    store(0), store(1);
+    next_stage();
+    load(0), load(1);
+    store(0);
+  }
+  /// Between the multiplications, before those with a slot of the filter.
+  __device__ __forceinline__ void advance(int slot) {
+    if (slot == 0) {
+      store(1);
+      next_stage();
+      load(0);
+    }
+    if (slot == 1) load(1);
+    if (slot == 2) store(0);
+  }
+
+ private:
+  static constexpr int kStages = StageRing<C, false>::kStages;
+  static constexpr int kBatchGranules =
+      (C::kGranules + 2 * C::kGroupThreads - 1) / (2 * C::kGroupThreads);  // a thread
+
   __device__ __forceinline__ bool more() const { return unit_ < args_.units(); }
 
   /// Pixels outside of the image are read at its edge: only outputs that do not exist see them.
-  __device__ __forceinline__ void load(Batch& batch, int index) const {
+  __device__ __forceinline__ void load(int index) {
     if (!more()) return;
 #pragma unroll
-    for (int i = 0; i < C::kBatchGranules; ++i) {
+    for (int i = 0; i < kBatchGranules; ++i) {
       const int granule = granule_index(index, i), pixel = granule % C::kStagePixels;
       const int channel = min(granule / C::kStagePixels, C::kStagePlanes - 1) * kPlaneChannels;
       const int row = min(first_row_ + pixel / C::kHaloColumns, args_.h - 1);
       const int column = min(first_column_ + pixel % C::kHaloColumns, args_.w - 1);
-      const float* source = step_x_ + channel * plane_ + (std::int64_t{row} * args_.w + column);
+      const float* source = step_x_ + channel * args_.plane + (std::int64_t{row} * args_.w + column);
       const int live = args_.c - step_ * kStepC - channel;
       if ((step_ + 1) * kStepC <= args_.c) {
 #pragma unroll
-        for (int c = 0; c < kPlaneChannels; ++c, source += plane_) batch[i][c] = __ldg(source);
+        for (int c = 0; c < kPlaneChannels; ++c, source += args_.plane) batches_[index][i][c] = __ldg(source);
       } else {
 #pragma unroll
-        for (int c = 0; c < kPlaneChannels; ++c, source += plane_)
-          batch[i][c] = c < live ? __ldg(source) : 0.0f;
+        for (int c = 0; c < kPlaneChannels; ++c, source += args_.plane)
+          batches_[index][i][c] = c < live ? __ldg(source) : 0.0f;
       }
     }
   }
 
-  __device__ __forceinline__ void store(const Batch& batch, int index) {
+  __device__ __forceinline__ void store(int index) {
     if (!more()) return;
 #pragma unroll
-    for (int i = 0; i < C::kBatchGranules; ++i) {
+    for (int i = 0; i < kBatchGranules; ++i) {
       uint4 granules[C::kTerms];
 #pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c) guard_.see(batch[i][c]);
-      hopper::convert_granule(batch[i], granules);
-      const int first = (index * C::kBatchGranules + i) * C::kGroupThreads;
+      for (int c = 0; c < kPlaneChannels; ++c) guard_.see(batches_[index][i][c]);
+      hopper::convert_granule(batches_[index][i], granules);
+      const int first = (index * kBatchGranules + i) * C::kGroupThreads;
       if (first + C::kGroupThreads <= C::kGranules || granule_index(index, i) < C::kGranules)
 #pragma unroll
         for (int term = 0; term < C::kTerms; ++term)
@@ -248,14 +307,14 @@ class InputFeed {
   }
 
   /// Both batches are stored: to the next stage.
-  __device__ __forceinline__ void advance() {
+  __device__ __forceinline__ void next_stage() {
     if (!more()) return;
     const bool raised = __any_sync(~0u, guard_.raised());
     guard_ = {};
     if (threadIdx.x % 32 == 0)
       args_.raised[((unit_ * C::kGroups + group_) * args_.steps + step_) * C::kGroupWarps +
                    threadIdx.x / 32 % C::kGroupWarps] = raised;
-    step_x_ += kStepC * plane_;
+    step_x_ += kStepC * args_.plane;
     if (++step_ == args_.steps) {
       unit_ += args_.parts;
       open_tile();
@@ -264,24 +323,162 @@ class InputFeed {
     if (at_ == end_) at_ -= kStages * C::kStageBytes;
   }
 
- private:
   __device__ __forceinline__ void open_tile() {
     const TilePlace<C> place(args_, unit_, group_);
     first_row_ = place.first_row, first_column_ = place.first_column;
-    step_x_ = args_.x + std::int64_t{place.image} * args_.c * plane_;
+    step_x_ = args_.x + std::int64_t{place.image} * args_.c * args_.plane;
     step_ = 0;
   }
   static __device__ __forceinline__ int granule_index(int batch, int i) {
-    return (batch * C::kBatchGranules + i) * C::kGroupThreads +
-           static_cast<int>(threadIdx.x) % C::kGroupThreads;
+    return (batch * kBatchGranules + i) * C::kGroupThreads + static_cast<int>(threadIdx.x) % C::kGroupThreads;
   }
 
   const Args& args_;
   std::int64_t unit_;
   int group_, step_, first_row_, first_column_;
-  std::int64_t plane_;
   const float* step_x_;          // the image's channel that the step starts with
   ptx::SharedAddress at_, end_;  // of this thread's first granule
+  hopper::RangeGuard guard_;
+  float batches_[2][kBatchGranules][kPlaneChannels];
+};
+
+/// A thread's share of a stage passes through a place of the thread's own in shared memory: copied there from
+/// x a step ahead, past the registers, and from there converted into the stage. In batches, each converted
+/// before the multiplications with another slot of the filter, and each copied for the next step as soon as
+/// its place is free.
+template <class C>
+class InputFeed<C, true> {
+ public:
+  __device__ InputFeed(const Args& args, ptx::SharedAddress stages, ptx::SharedAddress raw, int part, int)
+      : args_(args), unit_(part) {
+    const int thread = ptx::thread_index() % C::kGroupThreads;
+    at_ = stages + thread * kGranuleBytes;
+    raw_ = raw + thread * static_cast<int>(sizeof(float));
+    open_tile();
+  }
+  /// Before the first step.
+  __device__ __forceinline__ void start() {
+#pragma unroll
+    for (int batch = 0; batch < kBatches; ++batch) copy(batch);
+    next_step();
+#pragma unroll
+    for (int slot = 0; slot < kFilterSize; ++slot) advance(slot);
+  }
+  /// Between the multiplications, before those with a slot of the filter. Of the two warps of a group that
+  /// share a scheduler, one converts a slot later than the other, which multiplies meanwhile.
+  __device__ __forceinline__ void advance(int slot) {
+    const int later = ptx::thread_index() / 128 % 2 * (kFilterSize - kBatches);
+#pragma unroll
+    for (int batch = 0; batch < kBatches; ++batch)
+      if (slot >= batch && slot <= batch + kFilterSize - kBatches && slot == batch + later) {
+        convert(batch), copy(batch);
+        if (batch == kBatches - 1) next_stage(), next_step();
+      }
+  }
+
+ private:
+  // A thread's granules of a stage.
+  static constexpr int kBatches = (C::kGranules + C::kGroupThreads - 1) / C::kGroupThreads;
+  static_assert(kBatches == kFilterSize || kBatches == kFilterSize - 1);
+
+  __device__ __forceinline__ bool more() const {
+    return unit_ < args_.unit_count;
+  }
+
+  __device__ __forceinline__ void copy(int batch) {
+    if (more() && is_granule(batch)) {
+      const float* source = source_[batch];
+      const int live = args_.c - step_ * kStepC - plane(batch) * kPlaneChannels;
+      if ((step_ + 1) * kStepC <= args_.c) {
+#pragma unroll
+        for (int c = 0; c < kPlaneChannels; ++c, source += args_.plane)
+          ptx::async_copy_or_zero<1>(raw(batch, c), source, true);
+      } else {
+#pragma unroll
+        for (int c = 0; c < kPlaneChannels; ++c, source += args_.plane)
+          ptx::async_copy_or_zero<1>(raw(batch, c), source, c < live);
+      }
+    }
+    ptx::copy_async_commit();  // without copies too: convert() counts
+  }
+
+  __device__ __forceinline__ void convert(int batch) {
+    ptx::copy_async_wait<kBatches - 1>();
+    if (!is_granule(batch)) return;
+    float values[kPlaneChannels];
+#pragma unroll
+    for (int c = 0; c < kPlaneChannels; ++c) {
+      values[c] = ptx::load_shared(raw(batch, c));
+      guard_.see(values[c]);
+    }
+    uint4 granules[C::kTerms];
+    hopper::convert_granule(values, granules);
+#pragma unroll
+    for (int term = 0; term < C::kTerms; ++term)
+      ptx::store_shared(at_ + term * C::kTermBytes + batch * C::kGroupThreads * kGranuleBytes,
+                        granules[term]);
+  }
+
+  /// All batches are converted: to the other stage.
+  __device__ __forceinline__ void next_stage() {
+    const bool raised = __any_sync(~0u, guard_.raised());
+    guard_ = {};
+    if (ptx::thread_index() % 32 == 0 && flag_) *flag_ = raised;
+    at_ += second_stage_ ? -C::kStageBytes : C::kStageBytes;
+    second_stage_ = !second_stage_;
+  }
+
+  /// All batches are copied: to the next step.
+  __device__ __forceinline__ void next_step() {
+    flag_ = nullptr;
+    if (!more()) return;
+    const int warp = ptx::thread_index() / 32;
+    flag_ =
+        args_.raised +
+        ((std::int64_t{unit_} * C::kGroups + warp / C::kGroupWarps) * args_.steps + step_) * C::kGroupWarps +
+        warp % C::kGroupWarps;
+#pragma unroll
+    for (const float*& source : source_) source += kStepC * args_.plane;
+    if (++step_ == args_.steps) {
+      unit_ += args_.parts;
+      open_tile();
+    }
+  }
+
+  /// Pixels outside of the image: as above.
+  __device__ __forceinline__ void open_tile() {
+    const TilePlace<C> place(args_, unit_, thread_group<C>());
+#pragma unroll
+    for (int batch = 0; batch < kBatches; ++batch) {
+      const int pixel = granule_index(batch) % C::kStagePixels;
+      const int row = min(place.first_row + pixel / C::kHaloColumns, args_.h - 1);
+      const int column = min(place.first_column + pixel % C::kHaloColumns, args_.w - 1);
+      source_[batch] = args_.x +
+                       (std::int64_t{place.image} * args_.c + plane(batch) * kPlaneChannels) * args_.plane +
+                       (std::int64_t{row} * args_.w + column);
+    }
+    step_ = 0;
+  }
+  static __device__ __forceinline__ int granule_index(int batch) {
+    return batch * C::kGroupThreads + ptx::thread_index() % C::kGroupThreads;
+  }
+  static __device__ __forceinline__ bool is_granule(int batch) {
+    return (batch + 1) * C::kGroupThreads <= C::kGranules || granule_index(batch) < C::kGranules;
+  }
+  static __device__ __forceinline__ int plane(int batch) {
+    return min(granule_index(batch) / C::kStagePixels, C::kStagePlanes - 1);
+  }
+  __device__ __forceinline__ ptx::SharedAddress raw(int batch, int channel) const {
+    return raw_ + (channel * C::kGranules + batch * C::kGroupThreads) * static_cast<int>(sizeof(float));
+  }
+
+  const Args& args_;
+  int unit_;
+  int step_;
+  const float* source_[kBatches];  // the step's first channel, of a batch's granule
+  std::uint8_t* flag_ = nullptr;   // of what is converted next, if that exists
+  ptx::SharedAddress at_, raw_;    // of this thread's first granule
+  bool second_stage_ = false;
   hopper::RangeGuard guard_;
 };
 
@@ -295,7 +492,8 @@ class FilterFeed;
 template <class C>
 class FilterFeed<C, true> {
  public:
-  __device__ FilterFeed(const Args&, const Shared<C>& shared, int, int) : slots_(shared.slots) {}
+  template <bool kStaged>
+  __device__ FilterFeed(const Args&, const Shared<C, kStaged>& shared, int, int) : slots_(shared.slots) {}
 
   __device__ __forceinline__ void open_tile() { at_ = slots_; }
   /// Address of the next slot, once it is there.
@@ -312,7 +510,7 @@ class FilterFeed<C, true> {
 template <class C>
 class FilterFeed<C, false> {
  public:
-  __device__ FilterFeed(const Args& args, const Shared<C>& shared, int k_tile, int tiles)
+  __device__ FilterFeed(const Args& args, const Shared<C, false>& shared, int k_tile, int tiles)
       : args_(args), shared_(shared), k_tile_(k_tile), unfetched_tiles_(tiles) {
     for (int i = 0; i < args.slots / 2; ++i) fetch({i, 0});
   }
@@ -351,7 +549,7 @@ class FilterFeed<C, false> {
   }
 
   const Args& args_;
-  const Shared<C>& shared_;
+  const Shared<C, false>& shared_;
   RingCursor cursor_;
   int k_tile_, unfetched_tiles_, next_ = 0;
 };
@@ -453,7 +651,36 @@ struct WarpPlace {
   }
 };
 
-/// Bias, Mish, Mish, and the way to y.
+/// The groups take turns: whoever waits goes on when the other has passed the turn.
+template <class C>
+struct Turns {
+  static constexpr int kFirstBarrier = 1 + C::kGroups;  // behind those of the groups
+  static_assert(C::kGroups == 2);
+
+  static __device__ __forceinline__ void wait() {
+    ptx::named_barrier_sync(kFirstBarrier + thread_group<C>(), C::kThreads);
+  }
+  static __device__ __forceinline__ void pass() {
+    ptx::named_barrier_arrive(kFirstBarrier + 1 - thread_group<C>(), C::kThreads);
+  }
+};
+
+/// Bias, Mish, Mish: of one row of a warp's outputs, one output channel a lane; see Sums.
+template <class C>
+__device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const Sums<C>& sums, int m, int row,
+                                         int half, const ChannelAffine& affine) {
+#pragma unroll
+  for (int f = 0; f < C::kFragmentsQ; ++f)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float sum = sums[0][m][row][f][2 * half + e];
+      if constexpr (C::kTerms == 2) sum = __fmaf_rn(sums[1][m][row][f][2 * half + e], hopper::kLowScale, sum);
+      v[2 * f + e] = __fmaf_rn(sum, affine.scale, affine.bias);
+    }
+  hopper::mish_of_mish(v);
+}
+
+/// The way to y of single sectors.
 ///
 /// The rows of y start at any multiple of their element; what the L2 writes as one are sectors of 8 floats.
 /// A sector starts `head` pixels after a fragment does. A lane's pixels that come before `head` in their
@@ -461,7 +688,8 @@ struct WarpPlace {
 /// fragment f and the late ones of f - 1 are stored together. kEven: rows have an even number of outputs,
 /// so that a lane's two elements are never in different sectors; otherwise they are stored as they come.
 template <class C, bool kEven>
-__device__ __forceinline__ void store_tile(const Args& args, Sums<C>& sums, std::int64_t unit, int k_tile) {
+__device__ __forceinline__ void store_sectors(const Args& args, Sums<C>& sums, std::int64_t unit,
+                                              int k_tile) {
   // Read anew, so that what follows from it takes no registers during the multiplications.
   const int thread = ptx::thread_index();
   const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
@@ -484,16 +712,7 @@ __device__ __forceinline__ void store_tile(const Args& args, Sums<C>& sums, std:
       for (int row = 0; row < C::kWarpRows; ++row) {
         const bool live = k < args.k && first_row + row < args.p;
         float v[2 * C::kFragmentsQ];
-#pragma unroll
-        for (int f = 0; f < C::kFragmentsQ; ++f)
-#pragma unroll
-          for (int e = 0; e < 2; ++e) {
-            float sum = sums[0][m][row][f][2 * half + e];
-            if constexpr (C::kTerms == 2)
-              sum = __fmaf_rn(sums[1][m][row][f][2 * half + e], hopper::kLowScale, sum);
-            v[2 * f + e] = __fmaf_rn(sum, affine.scale, affine.bias);
-          }
-        hopper::mish_of_mish(v);
+        activate<C>(v, sums, m, row, half, affine);
         const std::int64_t at = first + std::int64_t{row} * args.q;
         if (kEven) {
           const int head = -static_cast<int>(at) & (kFragmentPixels - 1);
@@ -521,9 +740,84 @@ __device__ __forceinline__ void store_tile(const Args& args, Sums<C>& sums, std:
     }
 }
 
-template <class C, bool kResident, bool kEven>
-__device__ __forceinline__ void compute(const Args& args, const Shared<C>& shared, int part, int k_tile,
-                                        int group) {
+/// values: pairs, [fragment]; exchanged among lanes so that lane 4 g + t, which had the pixels 2 t, 2 t + 1
+/// of every fragment of channel g, has those of one fragment, g % kFragmentsQ, of as many channels: values[i]
+/// of channel g - g % kFragmentsQ + i. A row's fragments then lie in neighbouring lanes.
+template <int kFragmentsQ>
+__device__ __forceinline__ void gather_rows(float (&values)[2 * kFragmentsQ], int lane) {
+#pragma unroll
+  for (int bit = 1; bit < kFragmentsQ; bit *= 2) {
+    const bool high = lane & 4 * bit;
+#pragma unroll
+    for (int i = 0; i < 2 * kFragmentsQ; ++i)
+      if (!(i / 2 & bit)) {
+        float &low_value = values[i], &high_value = values[i + 2 * bit];
+        const float other = __shfl_xor_sync(~0u, high ? low_value : high_value, 4 * bit);
+        (high ? low_value : high_value) = other;
+      }
+  }
+}
+
+/// The way to y of rows. By a warp's instruction, the L2 gets a request for each line of 128
+/// bytes: there are fewest where neighbouring lanes store a row. kEven: rows have an even number of outputs,
+/// so that a lane can store two as one vector.
+template <class C, bool kStaged, bool kEven>
+__device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, UnitIndex<kStaged> unit,
+                                           int k_tile) {
+  // Read anew, so that what follows from it takes no registers during the multiplications.
+  const int thread = ptx::thread_index();
+  const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
+  const TilePlace<C> place(args, unit, thread / C::kGroupThreads);
+  const int row_of_lane = thread % 32 / 4;  // of a fragment: an output channel
+  constexpr int kGathered = C::kFragmentsQ;
+  const int first_row = place.first_row + warp.first_row;
+  const int column =
+      place.first_column + warp.first_column + row_of_lane % kGathered * kFragmentPixels + 2 * (thread % 4);
+  const int first_k = k_tile * C::kTileK + warp.first_k;
+  const std::int64_t plane = std::int64_t{args.p} * args.q;
+  const auto affine_of = [&](int m, int half) {
+    return args.affine[first_k + m * kFragmentK + half * 8 + row_of_lane];
+  };
+  ChannelAffine early[C::kFragmentsK][2];  // for what has to be waited for to be short
+  if constexpr (kStaged) {
+#pragma unroll
+    for (int m = 0; m < C::kFragmentsK; ++m)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) early[m][half] = affine_of(m, half);
+    Turns<C>::wait();
+  }
+#pragma unroll
+  for (int m = 0; m < C::kFragmentsK; ++m)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const ChannelAffine affine = kStaged ? early[m][half] : affine_of(m, half);
+      const int k = first_k + m * kFragmentK + half * 8, stored_k = k + row_of_lane / kGathered * kGathered;
+      float* const first = args.y + (std::int64_t{place.image} * args.k + stored_k) * plane +
+                           std::int64_t{first_row} * args.q + column;
+#pragma unroll
+      for (int row = 0; row < C::kWarpRows; ++row) {
+        float v[2 * C::kFragmentsQ];
+        activate<C>(v, sums, m, row, half, affine);
+        gather_rows<C::kFragmentsQ>(v, thread);
+        float* out = first + std::int64_t{row} * args.q;
+#pragma unroll
+        for (int i = 0; i < kGathered; ++i, out += plane) {
+          const bool live = stored_k + i < args.k && first_row + row < args.p;
+          if (kEven) {
+            if (live && column < args.q) ptx::store_global_kept(out, make_float2(v[2 * i], v[2 * i + 1]));
+          } else {
+#pragma unroll
+            for (int e = 0; e < 2; ++e)
+              if (live && column + e < args.q) ptx::store_global_kept(out + e, v[2 * i + e]);
+          }
+        }
+      }
+    }
+}
+
+template <class C, bool kResident, bool kStaged, bool kEven>
+__device__ __forceinline__ void compute(const Args& args, const Shared<C, kStaged>& shared, int part,
+                                        int k_tile, int group) {
   const int lane = threadIdx.x % 32;
   const WarpPlace<C> warp(threadIdx.x / 32 % C::kGroupWarps);
   // The row of a matrix that this lane gives ldmatrix the address of: see mma_slot.
@@ -536,21 +830,22 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C>& share
 
   const int tiles = static_cast<int>((args.units() - part + args.parts - 1) / args.parts);
   FilterFeed<C, kResident> feed(args, shared, k_tile, tiles);
-  // Loads are two slots ahead of the conversion; a stage is complete one step before its use.
-  InputFeed<C> input(args, shared.stages, part, group);
-  typename InputFeed<C>::Batch batches[2];
-  input.load(batches[0], 0), input.load(batches[1], 1);
-  input.store(batches[0], 0), input.store(batches[1], 1);
-  input.advance();
-  input.load(batches[0], 0), input.load(batches[1], 1);
-  input.store(batches[0], 0);
-  const auto group_barrier = [&] { ptx::named_barrier_sync(1 + group, C::kGroupThreads); };
+  InputFeed<C, kStaged> input(args, shared.stages, shared.raw, part, group);
+  input.start();
+  const auto group_barrier = [&] {
+    ptx::named_barrier_sync(1 + (kStaged ? thread_group<C>() : group), C::kGroupThreads);
+  };
   group_barrier();
+
+  if (kStaged && group == 1) Turns<C>::pass();  // group 0 begins
 
   float4* const promoted = args.promoted + std::int64_t{blockIdx.x} * promoted_vectors<C>();
   int stage = 0;
+  using Unit = UnitIndex<kStaged>;
+  // Which way to y, as was measured.
+  constexpr bool kByRows = kStaged || (C::kTerms == 2 && kResident && kEven);
 #pragma unroll 1
-  for (int tile = 0; tile < tiles; ++tile) {
+  for (Unit unit = part; unit < args.units_as<Unit>(); unit += args.parts) {
     Sums<C> sums = {};
     feed.open_tile();
 #pragma unroll 1
@@ -561,31 +856,30 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C>& share
 #pragma unroll
       for (int s = 0; s < kFilterSize; ++s) {
         const ptx::SharedAddress slot = feed.acquire() + fragments;
-        if (s == 0) {
-          input.store(batches[1], 1);
-          input.advance();
-          input.load(batches[0], 0);
-        }
-        if (s == 1) input.load(batches[1], 1);
-        if (s == 2) input.store(batches[0], 0);
+        input.advance(s);
         mma_slot<C>(sums, first + s * kGranuleBytes, slot);
         feed.release();
       }
       group_barrier();
-      if (++stage == kStages) stage = 0;
+      if (++stage == StageRing<C, kStaged>::kStages) stage = 0;
     }
     if (C::kTerms == 2 && args.steps > kPromotionSteps) add_promoted<C>(sums, promoted);
-    store_tile<C, kEven>(args, sums, part + std::int64_t{tile} * args.parts, k_tile);
+    if constexpr (kByRows)
+      store_rows<C, kStaged, kEven>(args, sums, unit, k_tile);
+    else
+      store_sectors<C, kEven>(args, sums, unit, k_tile);
+    // A turn that nobody waits for any more is not passed.
+    if (kStaged && (thread_group<C>() == 0 || unit + args.parts < args.unit_count)) Turns<C>::pass();
   }
 }
 
-template <class C, bool kResident, bool kEven>
+template <class C, bool kResident, bool kStaged, bool kEven>
 __global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__ Args args) {
 #if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
   const int k_tile = blockIdx.x % args.k_tiles, part = blockIdx.x / args.k_tiles;
   const int group = threadIdx.x / C::kGroupThreads;
-  const Shared<C> shared(args, memory, group);
+  const Shared<C, kStaged> shared(args, memory, group);
   if (kResident) {
     const int bytes = args.steps * kFilterSize * C::kSlotBytes;
     const char* const source = reinterpret_cast<const char*>(args.filter) + std::int64_t{k_tile} * bytes;
@@ -599,7 +893,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__
     }
   }
   __syncthreads();
-  compute<C, kResident, kEven>(args, shared, part, k_tile, group);
+  compute<C, kResident, kStaged, kEven>(args, shared, part, k_tile, group);
 #endif
 }
 

@@ -16,12 +16,14 @@
 
 namespace convmish::mma {
 
-inline constexpr int kFewestSlots = 2;  // of a ring: one in use, one being filled
+inline constexpr int kFewestStagedTiles = 6;  // of a group; from 8 on, x staged was measured to be faster
+inline constexpr int kFewestSlots = 2;        // of a ring: one in use, one being filled
 
 /// Slots of the filter that fit in shared memory beside the stages.
-template <class C>
+template <class C, bool kStaged>
 std::int64_t fitting_slots(const DeviceInfo& device) {
-  return (device.max_shared_bytes - shared_bytes<C>(0)) / (shared_bytes<C>(1) - shared_bytes<C>(0));
+  constexpr std::int64_t none = shared_bytes<C, kStaged>(0), one = shared_bytes<C, kStaged>(1);
+  return (device.max_shared_bytes - none) / (one - none);
 }
 
 /// How the units of a shape are shared out. A thread block stays with its output channels.
@@ -53,11 +55,15 @@ Plan prepare_config(const Problem& problem) {
   args.row_units = static_cast<int>(division.row_units);
   args.k_tiles = static_cast<int>(division.k_tiles);
   args.parts = static_cast<int>(division.parts);
+  args.unit_count = static_cast<int>(division.units(shape));
+  args.plane = shape.h * shape.w;
   args.steps = layout.steps;
   constexpr int kMostSlots = 12;  // of a ring: more would only add to the distance
   const std::int64_t all_slots = std::int64_t{args.steps} * kFilterSize,
-                     fitting = fitting_slots<C>(*problem.device);
+                     fitting = fitting_slots<C, false>(*problem.device);
   const bool resident = all_slots <= fitting;
+  const bool staged = C::kTerms == 1 && all_slots <= fitting_slots<C, true>(*problem.device) &&
+                      division.units(shape) >= kFewestStagedTiles * division.parts;
   args.slots = static_cast<int>(resident ? all_slots : std::min<std::int64_t>(fitting, kMostSlots));
 
   const unsigned blocks = static_cast<unsigned>(args.parts) * static_cast<unsigned>(args.k_tiles);
@@ -66,16 +72,21 @@ Plan prepare_config(const Problem& problem) {
         problem.memory->allocate(std::size_t{blocks} * promoted_vectors<C>() * sizeof(float4)));
 
   const bool even = shape.q() % 2 == 0;
-  const auto kernel = resident ? (even ? mma::kernel<C, true, true> : mma::kernel<C, true, false>)
-                               : (even ? mma::kernel<C, false, true> : mma::kernel<C, false, false>);
-  const auto bytes = static_cast<std::size_t>(shared_bytes<C>(args.slots));
+  auto kernel = resident ? (even ? mma::kernel<C, true, false, true> : mma::kernel<C, true, false, false>)
+                         : (even ? mma::kernel<C, false, false, true> : mma::kernel<C, false, false, false>);
+  if constexpr (C::kTerms == 1)
+    if (staged) kernel = even ? mma::kernel<C, true, true, true> : mma::kernel<C, true, true, false>;
+  const auto bytes = static_cast<std::size_t>(staged ? shared_bytes<C, true>(args.slots)
+                                                     : shared_bytes<C, false>(args.slots));
   hopper::allow_shared_memory(kernel, bytes);
   Plan plan = hopper::make_plan<C::kTerms, Args, Units<C>>(
       problem, args, kernel, bytes, C::kThreads, blocks, 1,
       args.units() * C::kGroups * args.steps * C::kGroupWarps, packed);
   plan.note += "tiles of " + std::to_string(C::kTileK) + " channels x " + std::to_string(C::kTileRows) +
                " rows x " + std::to_string(C::kTileColumns) + " columns, " +
-               (resident ? "filter resident" : std::to_string(args.slots) + " filter slots");
+               (staged     ? "filter resident, x staged"
+                : resident ? "filter resident"
+                           : std::to_string(args.slots) + " filter slots");
   return plan;
 }
 
@@ -91,7 +102,7 @@ std::string name() {
 template <class C>
 std::optional<double> computed_outputs(const Shape& shape, const DeviceInfo& device) {
   const std::int64_t all_slots = divide_up(shape.c, kStepC) * kFilterSize;
-  if (fitting_slots<C>(device) < std::min<std::int64_t>(kFewestSlots, all_slots)) return std::nullopt;
+  if (fitting_slots<C, false>(device) < std::min<std::int64_t>(kFewestSlots, all_slots)) return std::nullopt;
   const Division division = Division::of<C>(shape, device);
   const std::int64_t blocks = division.parts * division.k_tiles;
   return static_cast<double>(divide_up(blocks, device.multiprocessors)) *
@@ -112,7 +123,11 @@ Configuration configuration(double time_per_output) {
 }
 
 inline std::optional<std::string> why_unsupported(const Shape& shape, const DeviceInfo&) {
-  return hopper::why_too_large(shape);
+  if (auto why = hopper::why_too_large(shape)) return why;
+  constexpr std::int64_t kLimit = INT_MAX / 2;  // of units, which are of 8 x 16 outputs at least
+  if (shape.n * divide_up(shape.p(), 8) * divide_up(shape.q(), 16) > kLimit)
+    return "there are more than " + std::to_string(kLimit) + " tiles";
+  return std::nullopt;
 }
 
 }  // namespace convmish::mma

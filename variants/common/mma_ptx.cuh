@@ -22,6 +22,12 @@ __device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&d)[4], SharedAddress
                : "memory");
 }
 
+__device__ __forceinline__ float load_shared(SharedAddress source) {
+  float value;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(source) : "memory");
+  return value;
+}
+
 __device__ __forceinline__ void load_shared(std::uint32_t (&d)[4], SharedAddress source) {
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
@@ -41,9 +47,30 @@ __device__ __forceinline__ void mma_m16n8k16(float (&d)[4], const std::uint32_t 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+/// With a hint to keep what is written in the L2 until its neighbours are written too.
+template <class Value>
+__device__ __forceinline__ void store_global_kept(float* destination, Value v) {
+#if __CUDA_ARCH__ >= 900
+  store_global(destination, v, kEvictLast);
+#else
+  store_global(destination, v);
+#endif
+}
+
 /// 16 bytes, past the registers and the L1.
 __device__ __forceinline__ void copy_async(SharedAddress destination, const void* source) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(destination), "l"(source) : "memory");
+}
+
+/// Ends a group of this thread's copies.
+__device__ __forceinline__ void copy_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/// Waits until at most kGroups groups of this thread's copies, the last ones, are under way.
+template <int kGroups>
+__device__ __forceinline__ void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 }
 
 __device__ __forceinline__ void copy_async_wait_all() {
