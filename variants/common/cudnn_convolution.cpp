@@ -239,13 +239,21 @@ class PlanSearch {
     }
 
     // The first launch warms up too: it loads the kernels.
-    const auto probe = probe_.operands(problem_.y, workspace_.data());
-    if (const cudnnStatus_t status = execute(candidate, probe, problem_.stream);
+    if (const cudnnStatus_t status =
+            execute(candidate, probe_.single_products(problem_.y, workspace_.data()), problem_.stream);
         status != CUDNN_STATUS_SUCCESS)
       return leave_out(fmt::format("cannot be launched: {}", fe::detail::get_error_string(status)));
+    const bool truncates = probe_.truncates(problem_.y);
+    if (candidate.algorithm == Algorithm::direct) {
+      check_cudnn(execute(candidate, probe_.integers(problem_.y, workspace_.data()), problem_.stream),
+                  "cudnnBackendExecute");
+      if (!probe_.sums_exactly(problem_.y)) {
+        candidate.algorithm = Algorithm::transform;
+        candidate.note += " (a transform: its sums of integers are none)";
+      }
+    }
     // A transform does not multiply the multiplicands themselves.
-    if (probe_.truncates(problem_.y) && candidate.algorithm == Algorithm::direct)
-      return leave_out("truncates multiplicands");
+    if (truncates && candidate.algorithm == Algorithm::direct) return leave_out("truncates multiplicands");
 
     const double time_ms = time_trials(candidate);
     fastest_ms_ = std::min(fastest_ms_, time_ms);

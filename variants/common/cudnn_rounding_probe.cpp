@@ -1,5 +1,6 @@
 #include "variants/common/cudnn_rounding_probe.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -16,15 +17,32 @@ constexpr float kMultiplicand = std::bit_cast<float>(0x3f3f3f3fu);  // 0.747
 // by 6.2e-4. Mish changes neither by more than half.
 constexpr double kTruncated = 3e-4;
 
-DeviceMemory floats(std::int64_t elements, int byte, Stream stream) {
-  const std::size_t bytes = sizeof(float) * static_cast<std::size_t>(elements);
+constexpr std::int64_t kMostIntegers = 1 << 20;  // of x, the others being 0
+constexpr std::int64_t kMostOutputs = 1 << 16;   // that are looked at
+
+std::size_t float_bytes(std::int64_t elements) {
+  return sizeof(float) * static_cast<std::size_t>(elements);
+}
+
+/// In [-limit, limit], in no order.
+std::vector<float> small_integers(std::int64_t count, std::uint32_t limit) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  std::uint32_t state = 1;
+  for (float& value : values) {
+    state = state * 1664525u + 1013904223u;  // Numerical Recipes
+    value = static_cast<float>(static_cast<int>((state >> 16) % (2 * limit + 1)) - static_cast<int>(limit));
+  }
+  return values;
+}
+
+DeviceMemory floats(std::int64_t elements) {
+  const std::size_t bytes = float_bytes(elements);
   DeviceMemory memory = allocate_device_memory(bytes);
   if (!memory) {
     std::size_t free_bytes = 0, total_bytes = 0;
     CONVMISH_CHECK_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
     throw OutOfMemory(static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(free_bytes));
   }
-  CONVMISH_CHECK_CUDA(cudaMemsetAsync(memory.get(), byte, bytes, stream));
   return memory;
 }
 
@@ -47,20 +65,29 @@ double epilogue_of(ConvolutionEpilogue epilogue, double z) {
 }  // namespace
 
 RoundingProbe::RoundingProbe(const Shape& shape, ConvolutionEpilogue epilogue, Stream stream)
-    : epilogue_(epilogue),
+    : shape_(shape),
+      epilogue_(epilogue),
       stream_(stream),
-      x_(floats(shape.x_elements(), kByte, stream)),
-      filter_(floats(shape.filter_elements(), 0, stream)),
-      bias_(floats(shape.k, 0, stream)) {
-  // The first tap of the first channel comes first in either layout.
-  const std::size_t pitch = sizeof(float) * static_cast<std::size_t>(shape.reduction());
-  CONVMISH_CHECK_CUDA(cudaMemset2DAsync(filter_.get(), pitch, kByte, sizeof(float),
-                                        static_cast<std::size_t>(shape.k), stream));
+      x_(floats(shape.x_elements())),
+      filter_(floats(shape.filter_elements())),
+      bias_(floats(shape.k)),
+      integer_x_(small_integers(std::min(shape.x_elements(), kMostIntegers), 3)),
+      integer_filter_(small_integers(shape.filter_elements(), 2)) {
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(bias_.get(), 0, float_bytes(shape.k), stream));
 }
 
 ConvolutionOperands RoundingProbe::operands(float* y, void* workspace) const {
   return {static_cast<const float*>(x_.get()), static_cast<const float*>(filter_.get()),
           static_cast<const float*>(bias_.get()), y, workspace};
+}
+
+ConvolutionOperands RoundingProbe::single_products(float* y, void* workspace) {
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(x_.get(), kByte, float_bytes(shape_.x_elements()), stream_));
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(filter_.get(), 0, float_bytes(shape_.filter_elements()), stream_));
+  // The first tap of the first channel comes first in either layout.
+  CONVMISH_CHECK_CUDA(cudaMemset2DAsync(filter_.get(), float_bytes(shape_.reduction()), kByte, sizeof(float),
+                                        static_cast<std::size_t>(shape_.k), stream_));
+  return operands(y, workspace);
 }
 
 bool RoundingProbe::truncates(const float* y) const {
@@ -69,6 +96,25 @@ bool RoundingProbe::truncates(const float* y) const {
   CONVMISH_CHECK_CUDA(cudaStreamSynchronize(stream_));
   const double exact = epilogue_of(epilogue_, double{kMultiplicand} * double{kMultiplicand});
   return double{first} < (1 - kTruncated) * exact;
+}
+
+ConvolutionOperands RoundingProbe::integers(float* y, void* workspace) {
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(x_.get(), 0, float_bytes(shape_.x_elements()), stream_));
+  CONVMISH_CHECK_CUDA(cudaMemcpyAsync(x_.get(), integer_x_.data(), integer_x_.size() * sizeof(float),
+                                      cudaMemcpyHostToDevice, stream_));
+  CONVMISH_CHECK_CUDA(cudaMemcpyAsync(filter_.get(), integer_filter_.data(),
+                                      integer_filter_.size() * sizeof(float), cudaMemcpyHostToDevice,
+                                      stream_));
+  return operands(y, workspace);
+}
+
+bool RoundingProbe::sums_exactly(const float* y) const {
+  if (epilogue_ != ConvolutionEpilogue::none && epilogue_ != ConvolutionEpilogue::bias) return true;
+  std::vector<float> outputs(static_cast<std::size_t>(std::min(shape_.y_elements(), kMostOutputs)));
+  CONVMISH_CHECK_CUDA(
+      cudaMemcpyAsync(outputs.data(), y, outputs.size() * sizeof(float), cudaMemcpyDeviceToHost, stream_));
+  CONVMISH_CHECK_CUDA(cudaStreamSynchronize(stream_));
+  return std::ranges::all_of(outputs, [](float output) { return output == std::nearbyint(output); });
 }
 
 }  // namespace convmish

@@ -1,8 +1,15 @@
-// What no numerical note of a cuDNN plan tells: whether a plan on tensor cores rounds its multiplicands to
-// the nearest TF32 or cuts them off. The hardware ignores the low 13 bits of an fp32 multiplicand, so a
-// kernel that does not round beforehand truncates: it errs by up to 2^-10 a multiplicand, always towards 0,
+// What no numerical note of a cuDNN plan tells: whether it multiplies the multiplicands themselves, and how
+// it rounds them.
+//
+// The hardware ignores the low 13 bits of an fp32 multiplicand, so a kernel on tensor cores that does not
+// round to the nearest TF32 beforehand truncates: it errs by up to 2^-10 a multiplicand, always towards 0,
 // twice what the class tf32 allows. Some of cuDNN's runtime-compiled kernels do.
+//
+// A transform declares itself, mostly. Where the sums of small integers are none, which a direct convolution
+// of any class computes exactly, the plan is one that does not.
 #pragma once
+
+#include <vector>
 
 #include "core/variant.hpp"
 #include "variants/common/cudnn_graph.hpp"
@@ -10,22 +17,31 @@
 
 namespace convmish {
 
-/// Inputs whose products tell. Every element of x, and of each filter the first, is one float of which the
-/// low bits are mostly ones; the other taps and the bias are 0. So each output comes of a single product.
 class RoundingProbe {
  public:
   /// Throws OutOfMemory.
   RoundingProbe(const Shape& shape, ConvolutionEpilogue epilogue, Stream stream);
 
-  ConvolutionOperands operands(float* y, void* workspace) const;
-
-  /// Whether the plan that computed y from the operands truncates. Waits for the stream.
+  /// Every element of x, and of each filter the first, is one float of which the low bits are mostly ones;
+  /// the other taps and the bias are 0. So each output comes of a single product. Valid until the next call.
+  ConvolutionOperands single_products(float* y, void* workspace);
+  /// Whether the plan that computed y from single_products() truncates. Waits for the stream.
   bool truncates(const float* y) const;
 
+  /// Small integers, of x the first ones only, and no bias. Valid until the next call.
+  ConvolutionOperands integers(float* y, void* workspace);
+  /// Whether y, computed from integers(), holds integers where it was looked at. With an activation: true,
+  /// for nothing can be told. Waits for the stream.
+  bool sums_exactly(const float* y) const;
+
  private:
+  ConvolutionOperands operands(float* y, void* workspace) const;
+
+  Shape shape_;
   ConvolutionEpilogue epilogue_;
   Stream stream_;
   DeviceMemory x_, filter_, bias_;
+  std::vector<float> integer_x_, integer_filter_;
 };
 
 }  // namespace convmish
