@@ -243,17 +243,13 @@ class PlanSearch {
             execute(candidate, probe_.single_products(problem_.y, workspace_.data()), problem_.stream);
         status != CUDNN_STATUS_SUCCESS)
       return leave_out(fmt::format("cannot be launched: {}", fe::detail::get_error_string(status)));
-    const bool truncates = probe_.truncates(problem_.y);
+    // A transform does not multiply the multiplicands themselves.
     if (candidate.algorithm == Algorithm::direct) {
+      if (probe_.truncates(problem_.y)) return leave_out("truncates multiplicands");
       check_cudnn(execute(candidate, probe_.integers(problem_.y, workspace_.data()), problem_.stream),
                   "cudnnBackendExecute");
-      if (!probe_.sums_exactly(problem_.y)) {
-        candidate.algorithm = Algorithm::transform;
-        candidate.note += " (a transform: its sums of integers are none)";
-      }
+      if (!probe_.sums_exactly(problem_.y)) return leave_out("adds with less than fp32's precision");
     }
-    // A transform does not multiply the multiplicands themselves.
-    if (truncates && candidate.algorithm == Algorithm::direct) return leave_out("truncates multiplicands");
 
     const double time_ms = time_trials(candidate);
     fastest_ms_ = std::min(fastest_ms_, time_ms);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -72,9 +73,8 @@ RoundingProbe::RoundingProbe(const Shape& shape, ConvolutionEpilogue epilogue, S
       filter_(floats(shape.filter_elements())),
       bias_(floats(shape.k)),
       integer_x_(small_integers(std::min(shape.x_elements(), kMostIntegers), 3)),
-      integer_filter_(small_integers(shape.filter_elements(), 2)) {
-  CONVMISH_CHECK_CUDA(cudaMemsetAsync(bias_.get(), 0, float_bytes(shape.k), stream));
-}
+      integer_filter_(small_integers(shape.filter_elements(), 2)),
+      integer_bias_(small_integers(shape.k, 2)) {}
 
 ConvolutionOperands RoundingProbe::operands(float* y, void* workspace) const {
   return {static_cast<const float*>(x_.get()), static_cast<const float*>(filter_.get()),
@@ -87,6 +87,7 @@ ConvolutionOperands RoundingProbe::single_products(float* y, void* workspace) {
   // The first tap of the first channel comes first in either layout.
   CONVMISH_CHECK_CUDA(cudaMemset2DAsync(filter_.get(), float_bytes(shape_.reduction()), kByte, sizeof(float),
                                         static_cast<std::size_t>(shape_.k), stream_));
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(bias_.get(), 0, float_bytes(shape_.k), stream_));
   return operands(y, workspace);
 }
 
@@ -100,11 +101,10 @@ bool RoundingProbe::truncates(const float* y) const {
 
 ConvolutionOperands RoundingProbe::integers(float* y, void* workspace) {
   CONVMISH_CHECK_CUDA(cudaMemsetAsync(x_.get(), 0, float_bytes(shape_.x_elements()), stream_));
-  CONVMISH_CHECK_CUDA(cudaMemcpyAsync(x_.get(), integer_x_.data(), integer_x_.size() * sizeof(float),
-                                      cudaMemcpyHostToDevice, stream_));
-  CONVMISH_CHECK_CUDA(cudaMemcpyAsync(filter_.get(), integer_filter_.data(),
-                                      integer_filter_.size() * sizeof(float), cudaMemcpyHostToDevice,
-                                      stream_));
+  for (const auto& [to, values] : {std::pair{&x_, &integer_x_}, std::pair{&filter_, &integer_filter_},
+                                   std::pair{&bias_, &integer_bias_}})
+    CONVMISH_CHECK_CUDA(cudaMemcpyAsync(to->get(), values->data(), values->size() * sizeof(float),
+                                        cudaMemcpyHostToDevice, stream_));
   return operands(y, workspace);
 }
 

@@ -5,8 +5,8 @@
 // round to the nearest TF32 beforehand truncates: it errs by up to 2^-10 a multiplicand, always towards 0,
 // twice what the class tf32 allows. Some of cuDNN's runtime-compiled kernels do.
 //
-// A transform declares itself, mostly. Where the sums of small integers are none, which a direct convolution
-// of any class computes exactly, the plan is one that does not.
+// Sums of small integers are exact in a direct convolution of any class that adds in fp32. Some of cuDNN's
+// plans that add the bias too lose a few of the sums' last bits.
 #pragma once
 
 #include <vector>
@@ -28,7 +28,7 @@ class RoundingProbe {
   /// Whether the plan that computed y from single_products() truncates. Waits for the stream.
   bool truncates(const float* y) const;
 
-  /// Small integers, of x the first ones only, and no bias. Valid until the next call.
+  /// Small integers, of x the first ones only. Valid until the next call.
   ConvolutionOperands integers(float* y, void* workspace);
   /// Whether y, computed from integers(), holds integers where it was looked at. With an activation: true,
   /// for nothing can be told. Waits for the stream.
@@ -41,7 +41,7 @@ class RoundingProbe {
   ConvolutionEpilogue epilogue_;
   Stream stream_;
   DeviceMemory x_, filter_, bias_;
-  std::vector<float> integer_x_, integer_filter_;
+  std::vector<float> integer_x_, integer_filter_, integer_bias_;
 };
 
 }  // namespace convmish
