@@ -5,7 +5,8 @@
 // notes of the plan's engine, and from a probe of what they do not tell (cudnn_rounding_probe.hpp):
 //   fp32  no tensor cores (on fp32 tensors they round multiplicands to TF32)
 //   tf32  any that rounds multiplicands to the nearest
-//   both  no inputs rounded to fp16 (it overflows at 65504), no accumulation below fp32, deterministic
+//   both  no inputs rounded to fp16 (it overflows at 65504), no accumulation below fp32, deterministic;
+//         of a direct plan that adds no activation: sums of integers are integers
 // Winograd and FFT plans are allowed; CudnnConvolution::algorithm tells them apart.
 #pragma once
 
@@ -45,7 +46,7 @@ struct CudnnConvolution {
   std::size_t workspace_bytes = 0;
   ConvolutionGraph graph;
   Algorithm algorithm = Algorithm::direct;
-  std::string note;  // the plan's name and how many it was chosen from
+  std::string note;  // the plan's name and how it was chosen
   PlanSearchRecord search;
 
   void launch(const ConvolutionOperands& operands, Stream stream) const;

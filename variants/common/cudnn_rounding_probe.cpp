@@ -18,7 +18,7 @@ constexpr float kMultiplicand = std::bit_cast<float>(0x3f3f3f3fu);  // 0.747
 // by 6.2e-4. Mish changes neither by more than half.
 constexpr double kTruncated = 3e-4;
 
-constexpr std::int64_t kMostIntegers = 1 << 20;  // of x, the others being 0
+constexpr std::int64_t kMostIntegers = 1 << 20;  // of a tensor, the others being 0
 constexpr std::int64_t kMostOutputs = 1 << 16;   // that are looked at
 
 std::size_t float_bytes(std::int64_t elements) {
@@ -69,12 +69,12 @@ RoundingProbe::RoundingProbe(const Shape& shape, ConvolutionEpilogue epilogue, S
     : shape_(shape),
       epilogue_(epilogue),
       stream_(stream),
+      integer_x_(small_integers(std::min(shape.x_elements(), kMostIntegers), 3)),
+      integer_filter_(small_integers(std::min(shape.filter_elements(), kMostIntegers), 2)),
+      integer_bias_(small_integers(shape.k, 2)),
       x_(floats(shape.x_elements())),
       filter_(floats(shape.filter_elements())),
-      bias_(floats(shape.k)),
-      integer_x_(small_integers(std::min(shape.x_elements(), kMostIntegers), 3)),
-      integer_filter_(small_integers(shape.filter_elements(), 2)),
-      integer_bias_(small_integers(shape.k, 2)) {}
+      bias_(floats(shape.k)) {}
 
 ConvolutionOperands RoundingProbe::operands(float* y, void* workspace) const {
   return {static_cast<const float*>(x_.get()), static_cast<const float*>(filter_.get()),
@@ -99,8 +99,13 @@ bool RoundingProbe::truncates(const float* y) const {
   return double{first} < (1 - kTruncated) * exact;
 }
 
+bool RoundingProbe::shows_sums() const {
+  return epilogue_ == ConvolutionEpilogue::none || epilogue_ == ConvolutionEpilogue::bias;
+}
+
 ConvolutionOperands RoundingProbe::integers(float* y, void* workspace) {
   CONVMISH_CHECK_CUDA(cudaMemsetAsync(x_.get(), 0, float_bytes(shape_.x_elements()), stream_));
+  CONVMISH_CHECK_CUDA(cudaMemsetAsync(filter_.get(), 0, float_bytes(shape_.filter_elements()), stream_));
   for (const auto& [to, values] : {std::pair{&x_, &integer_x_}, std::pair{&filter_, &integer_filter_},
                                    std::pair{&bias_, &integer_bias_}})
     CONVMISH_CHECK_CUDA(cudaMemcpyAsync(to->get(), values->data(), values->size() * sizeof(float),
@@ -108,8 +113,7 @@ ConvolutionOperands RoundingProbe::integers(float* y, void* workspace) {
   return operands(y, workspace);
 }
 
-bool RoundingProbe::sums_exactly(const float* y) const {
-  if (epilogue_ != ConvolutionEpilogue::none && epilogue_ != ConvolutionEpilogue::bias) return true;
+bool RoundingProbe::gives_integers(const float* y) const {
   std::vector<float> outputs(static_cast<std::size_t>(std::min(shape_.y_elements(), kMostOutputs)));
   CONVMISH_CHECK_CUDA(
       cudaMemcpyAsync(outputs.data(), y, outputs.size() * sizeof(float), cudaMemcpyDeviceToHost, stream_));

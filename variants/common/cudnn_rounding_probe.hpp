@@ -1,12 +1,12 @@
-// What no numerical note of a cuDNN plan tells: whether it multiplies the multiplicands themselves, and how
-// it rounds them.
+// What no numerical note of a cuDNN plan tells: how it rounds its multiplicands, and whether its sums are
+// clean.
 //
 // The hardware ignores the low 13 bits of an fp32 multiplicand, so a kernel on tensor cores that does not
 // round to the nearest TF32 beforehand truncates: it errs by up to 2^-10 a multiplicand, always towards 0,
 // twice what the class tf32 allows. Some of cuDNN's runtime-compiled kernels do.
 //
-// Sums of small integers are exact in a direct convolution of any class that adds in fp32. Some of cuDNN's
-// plans that add the bias too lose a few of the sums' last bits.
+// Sums of small integers are integers in a direct convolution of any class that adds in fp32. Of some of
+// cuDNN's plans that add the bias too they are not: they are off by some 2^-17 of themselves.
 #pragma once
 
 #include <vector>
@@ -28,11 +28,12 @@ class RoundingProbe {
   /// Whether the plan that computed y from single_products() truncates. Waits for the stream.
   bool truncates(const float* y) const;
 
-  /// Small integers, of x the first ones only. Valid until the next call.
+  /// Whether gives_integers() can tell: there is no activation.
+  bool shows_sums() const;
+  /// Small integers, of x and the filter the first ones only. Valid until the next call.
   ConvolutionOperands integers(float* y, void* workspace);
-  /// Whether y, computed from integers(), holds integers where it was looked at. With an activation: true,
-  /// for nothing can be told. Waits for the stream.
-  bool sums_exactly(const float* y) const;
+  /// Whether y, computed from integers(), holds nothing else where it was looked at. Waits for the stream.
+  bool gives_integers(const float* y) const;
 
  private:
   ConvolutionOperands operands(float* y, void* workspace) const;
@@ -40,8 +41,8 @@ class RoundingProbe {
   Shape shape_;
   ConvolutionEpilogue epilogue_;
   Stream stream_;
+  std::vector<float> integer_x_, integer_filter_, integer_bias_;  // outlive the copies from them
   DeviceMemory x_, filter_, bias_;
-  std::vector<float> integer_x_, integer_filter_, integer_bias_;
 };
 
 }  // namespace convmish
