@@ -67,7 +67,7 @@ TEST_F(VariantsTest, TellWhatTheFastWayCouldNotServe) {
 
 /// The variant, told that a thread block has less shared memory than this GPU gives it, and that there are so
 /// few multiprocessors that it computes several tiles of a small shape.
-Variant with_shared_memory(const Variant& variant, std::int64_t bytes) {
+Variant on_smaller_device(const Variant& variant, std::int64_t bytes) {
   const auto smaller = [bytes](DeviceInfo device) {
     device.max_shared_bytes = std::min(device.max_shared_bytes, bytes);
     device.multiprocessors = std::min(device.multiprocessors, 2);
@@ -89,9 +89,10 @@ TEST_F(VariantsTest, EveryConfigurationOfTheMmaFamilyIsRightInLessSharedMemory) 
   int ran = 0;
   for (const std::int64_t bytes : {99 * 1024, 163 * 1024, 227 * 1024})  // sm_86, sm_80, sm_90
     for (const Variant* const variant : select_variants(Registry::instance(), DeviceKind::cuda, {"mma_*"})) {
-      const Variant limited = with_shared_memory(*variant, bytes);
+      const Variant limited = on_smaller_device(*variant, bytes);
       for (const std::string& configuration : variant->configurations)
-        for (const char* text : {"n1c3h3w40k5", "n2c33h19w36k70", "n3c80h34w18k129", "n1c200h37w67k64"}) {
+        for (const char* text : {"n1c3h3w40k5", "n2c33h19w36k70", "n3c80h34w18k129", "n1c200h37w67k64",
+                                 "n8c16h34w37k70", "n8c33h34w37k70"}) {
           RunnerOptions options;
           options.run.fills = default_fills();
           options.run.time = false;
@@ -107,6 +108,21 @@ TEST_F(VariantsTest, EveryConfigurationOfTheMmaFamilyIsRightInLessSharedMemory) 
               .empty());
     }
   EXPECT_GT(ran, 0);
+}
+
+// Of the packed kernels: filter kept or fetched again for each tile, rows even or odd, eight columns of a
+// tile in one row or each row's own.
+TEST_F(VariantsTest, HopperKernelsAreRightWhereABlockComputesManyTiles) {
+  for (const Variant* const variant : select_variants(Registry::instance(), DeviceKind::cuda, {"hopper_*"})) {
+    const Variant limited = on_smaller_device(*variant, 227 * 1024);
+    for (const char* text : {"n8c40h21w23k70", "n6c64h30w32k128", "n5c300h13w15k130", "n9c512h9w9k70"}) {
+      RunnerOptions options;
+      options.run.fills = default_fills();
+      options.run.time = false;
+      const CaseResult result = run_shape(device(), {&limited}, parse_shape(text), options).front();
+      EXPECT_EQ(result.verdict, Verdict::passed) << variant->name << " " << text << ": " << result.detail;
+    }
+  }
 }
 
 // Not right, which is what they show: the tanh of --use_fast_math is approximate, the graph's tails are
