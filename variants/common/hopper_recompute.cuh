@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
     if (threadIdx.x == 0) list_count = 0;
     __syncthreads();
     for (int f = 0; f < units.flag_count(); ++f)
-      if (unit.flags[f]) scan_granule<kTerms>(args, unit, units.granule(f), lost);
+      if (__ldcg(unit.flags + f) != 0) scan_granule<kTerms>(args, unit, units.granule(f), lost);
     __syncthreads();
     for (int o = threadIdx.x; o < unit.outputs(); o += kRecomputeThreads) {
       const Position at = unit.output(o);

@@ -408,7 +408,7 @@ class InputFeed<C, true> {
     float values[kPlaneChannels];
 #pragma unroll
     for (int c = 0; c < kPlaneChannels; ++c) {
-      values[c] = ptx::load_shared(raw(batch, c));
+      values[c] = ptx::load_shared_float(raw(batch, c));
       guard_.see(values[c]);
     }
     uint4 granules[C::kTerms];
@@ -544,7 +544,7 @@ class FilterFeed<C, false> {
     for (int i = 0; i < C::kSlotBytes; i += kRound)
       if (i + kRound <= C::kSlotBytes || i + static_cast<int>(threadIdx.x) * 16 < C::kSlotBytes)
         ptx::copy_async(slot + i, source + i);
-    ptx::mbarrier_arrive_after_copies(shared_.filter_full + into.at * 8);
+    ptx::async_copy_arrive(shared_.filter_full + into.at * 8);
     if (++next_ == slots_of_tile) next_ = 0, --unfetched_tiles_;
   }
 

@@ -22,12 +22,6 @@ __device__ __forceinline__ void ldmatrix_x4(std::uint32_t (&d)[4], SharedAddress
                : "memory");
 }
 
-__device__ __forceinline__ float load_shared(SharedAddress source) {
-  float value;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(source) : "memory");
-  return value;
-}
-
 __device__ __forceinline__ void load_shared(std::uint32_t (&d)[4], SharedAddress source) {
   asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
@@ -75,11 +69,6 @@ __device__ __forceinline__ void copy_async_wait() {
 
 __device__ __forceinline__ void copy_async_wait_all() {
   asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
-/// Arrives once all copy_async() of this thread so far are done.
-__device__ __forceinline__ void mbarrier_arrive_after_copies(SharedAddress barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
 /// As mbarrier_wait(), from sm_80 on.
