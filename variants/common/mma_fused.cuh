@@ -368,6 +368,7 @@ class InputFeed<C, true> {
   /// share a scheduler, one converts a slot later than the other, which multiplies meanwhile.
   __device__ __forceinline__ void advance(int slot) {
     const int later = ptx::thread_index() / 128 % 2 * (kFilterSize - kBatches);
+    // The first two conditions follow from the third, and leave out while compiling what it never lets in.
 #pragma unroll
     for (int batch = 0; batch < kBatches; ++batch)
       if (slot >= batch && slot <= batch + kFilterSize - kBatches && slot == batch + later) {

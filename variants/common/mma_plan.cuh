@@ -16,8 +16,9 @@
 
 namespace convmish::mma {
 
-inline constexpr int kFewestStagedTiles = 6;  // of a group; from 8 on, x staged was measured to be faster
-inline constexpr int kFewestSlots = 2;        // of a ring: one in use, one being filled
+// Of a group, for x to be staged: with 8 that was measured to be faster, with 4 slower.
+inline constexpr int kFewestStagedTiles = 6;
+inline constexpr int kFewestSlots = 2;  // of a ring: one in use, one being filled
 
 /// Slots of the filter that fit in shared memory beside the stages.
 template <class C, bool kStaged>
