@@ -26,7 +26,9 @@ namespace {
 constexpr int kTerms = 1;
 
 /// Whether the row ring takes the shape: its products come in rows of 128 or 256 pixels and in pairs of 64
-/// channels, and it wants both well filled. A row that does not fill one product is faster packed.
+/// channels, and it wants both well filled. Packed is what was measured to be faster: a row that does not
+/// fill one product, or that fills one but is no multiple of 16 bytes, and so beyond tensor copies; and odd
+/// rows, whose outputs are stored one by one.
 bool suits_row_ring(const Shape& shape) {
   namespace ring = hopper::row_ring;
   const std::int64_t last_strip = (shape.q() - 1) % ring::kStripColumns + 1;
@@ -35,7 +37,8 @@ bool suits_row_ring(const Shape& shape) {
                                        ? 0
                                        : divide_up(last_strip, hopper::kBlockPixels) * hopper::kBlockPixels);
   return shape.c <= hopper::kBlockC && shape.k > hopper::kBlockK && 4 * row_pixels <= 5 * shape.q() &&
-         shape.w >= hopper::kBlockPixels &&
+         shape.w >= hopper::kBlockPixels && shape.q() % 2 == 0 &&
+         (shape.w % 4 == 0 || row_pixels > hopper::kBlockPixels) &&
          shape.n * shape.h * divide_up(shape.q(), ring::kStripColumns) <= INT_MAX;
 }
 
@@ -48,7 +51,6 @@ Plan prepare_row_ring(const Problem& problem) {
   args.k_clusters = static_cast<int>(divide_up(shape.k, kClusterK));
   args.channel_stride = shape.h * shape.w;
 
-  const auto kernel = shape.q() % 2 == 0 ? hopper::row_ring::kernel<true> : hopper::row_ring::kernel<false>;
   const int clusters = hopper::resident_clusters(kernel, kClusterBlocks, kThreads, sizeof(SharedStorage));
   args.parts = std::max(1, clusters / args.k_clusters);
 

@@ -1,4 +1,4 @@
-// The fused convolution for few input channels (c <= 64) and wide rows: filter resident, input rows in a
+// The fused convolution for few input channels (c <= 64) and wide, even rows: filter resident, input rows in a
 // ring.
 //
 // A cluster of two thread blocks walks down a run of output rows. Each block computes 64 of the cluster's 128
@@ -174,10 +174,7 @@ struct Stage {
       ptx::tensor_copy_from_global(first, args.map, {column, from.row, plane * kPlaneChannels, from.image},
                                    full, ptx::kEvictFirst);
     } else {
-      if (args.w % 2 == 0)
-        fetch_by_lane<2>(args, from, plane, column, lane);
-      else
-        fetch_by_lane<1>(args, from, plane, column, lane);
+      fetch_by_lane(args, from, plane, column, lane);
       ptx::async_copy_arrive(full);
     }
   }
@@ -186,15 +183,15 @@ struct Stage {
   __device__ static int arrivals(const Args& args) { return args.mapped ? 1 : 32; }
 
  private:
-  /// Each lane `kPixels` at a time, all of which exist or none.
-  template <int kPixels>
+  /// Each lane two pixels at a time: both exist or neither, for rows are even.
   __device__ __forceinline__ void fetch_by_lane(const Args& args, const InputRow& from, int plane, int column,
                                                 int lane) const {
+    constexpr int kPixels = 2;
     const int first = kPixels * lane, channels = args.c - plane * kPlaneChannels;
     const float* source = args.x +
                           (std::int64_t{from.image} * args.c + plane * kPlaneChannels) * args.channel_stride +
                           std::int64_t{from.row} * args.w + column + first;
-#pragma unroll(kPixels == 1 ? 1 : kPlaneChannels)
+#pragma unroll
     for (int c = 0; c < kPlaneChannels; ++c, source += args.channel_stride)
 #pragma unroll
       for (int i = 0; i < kPiecePixels; i += 32 * kPixels)
@@ -428,14 +425,13 @@ struct EpilogueLane {
 /// pixels after a fragment does. Sector s of a tile is its pixels 8 (s - 1) + head ... + 7: a lane's elements
 /// that come before `head` in their fragment ("early") belong to sector s = j, the others to s = j + 1. So
 /// sectors 1 ... 15 are whole, and sectors 0 and 16 are shared with the tiles before and after it: a lane has
-/// elements in only one of the two. kEven: rows have an even number of outputs, so that a lane's two elements
-/// are never in different sectors.
-template <bool kEven>
+/// elements in only one of the two. Rows have an even number of outputs, so that a lane's two elements are
+/// never in different sectors.
 class Epilogue {
  public:
   static constexpr int kTileSectors = kBlockPixels / kSector;  // 16; with the skew a tile touches one more
   /// From this width on, sectors 1 ... 15 are whole at any alignment.
-  static constexpr int kWholeWidth = (kTileSectors - 1) * kSector + (kEven ? 6 : 7);
+  static constexpr int kWholeWidth = (kTileSectors - 1) * kSector + 6;
 
   __device__ __forceinline__ Epilogue(const EpilogueLane& lane, const Tile& tile)
       : me_(lane), tile_(tile), pixel_(2 * (lane.lane % 4)) {}
@@ -450,7 +446,7 @@ class Epilogue {
  private:
   /// Where sector 0 starts: `shift` floats after the tile.
   __device__ __forceinline__ void set_out(int shift) {
-    out_[0] = me_.y + (tile_.at + me_.channel_at) + shift + place_[0];
+    out_[0] = me_.y + (tile_.at + me_.channel_at) + shift + place_;
     out_[1] = out_[0] + me_.half_step;
     asm volatile("" : "+l"(out_[0]), "+l"(out_[1]));  // else 64-bit addresses are rebuilt at every use
   }
@@ -461,7 +457,7 @@ class Epilogue {
 
   /// A narrow tile: every lane stores its own pixels, sectors in parts.
   __device__ __forceinline__ void store_fragments(const Accumulator& sums) {
-    place_[0] = pixel_, place_[1] = pixel_ + 1;
+    place_ = pixel_;
     set_out(0);
 #pragma unroll
     for (int j = 0; j < kTileSectors; ++j) {
@@ -470,18 +466,14 @@ class Epilogue {
 #pragma unroll
       for (int t = 0; t < 4; ++t) v[t] = pre_activation(sums[4 * j + t], t);
       mish_of_mish_of_ln2(v);
-      const int pixel = j * kSector + pixel_;
-      store_pairs(v, j, pixel < tile_.width, pixel + 1 < tile_.width);
+      store_pairs(v, j, j * kSector + pixel_ < tile_.width);
     }
   }
 
   __device__ __forceinline__ void store_sectors(const Accumulator& sums) {
     head_ = -static_cast<int>(tile_.at + me_.channel_at) & (kSector - 1);
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      early_[e] = pixel_ + (kEven ? 0 : e) < head_;
-      place_[e] = kEven && e == 1 ? place_[0] + 1 : pixel_ + e - head_ & kSector - 1;
-    }
+    early_ = pixel_ < head_;
+    place_ = pixel_ - head_ & kSector - 1;
     set_out(head_ - kSector);
 
     constexpr int kGroup = 4;  // sectors that go through the activation together
@@ -495,7 +487,7 @@ class Epilogue {
         for (int t = 0; t < 4; ++t) {
           const int s = first + i;  // 0 stands for 16 as well
           const int early = 4 * s + t, late = 4 * ((s + kTileSectors - 1) % kTileSectors) + t;
-          v[4 * i + t] = pre_activation(early_[t % 2] ? sums[early] : sums[late], t);
+          v[4 * i + t] = pre_activation(early_ ? sums[early] : sums[late], t);
         }
       mish_of_mish_of_ln2(v);
 #pragma unroll
@@ -503,35 +495,24 @@ class Epilogue {
         if (first + i == 0)
           store_edges(v);
         else
-          store_pairs(v + 4 * i, first + i, true, true);
+          store_pairs(v + 4 * i, first + i, true);
       __syncwarp();
     }
   }
 
   /// Sectors 0 and 16, each as far as it is this tile's.
   __device__ __forceinline__ void store_edges(const float* v) {
-    const int pixel = kBlockPixels - kSector + pixel_;
-    const bool late[2] = {!early_[0] && pixel < tile_.width, !early_[1] && pixel + 1 < tile_.width};
-    if constexpr (kEven) {
-      store_pairs(v, early_[0] ? 0 : kTileSectors, early_[0] || late[0], true);
-    } else {
-      store_pairs(v, 0, early_[0], early_[1]);
-      store_pairs(v, kTileSectors, late[0], late[1]);
-    }
+    const bool late = !early_ && kBlockPixels - kSector + pixel_ < tile_.width;
+    store_pairs(v, early_ ? 0 : kTileSectors, early_ || late);
   }
 
   /// A lane's elements of both its channels.
-  __device__ __forceinline__ void store_pairs(const float* v, int sector, bool first, bool second) {
+  __device__ __forceinline__ void store_pairs(const float* v, int sector, bool exist) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const bool live = me_.channel + 8 * half < me_.live_channels;
       float* const out = out_[half] + sector * kSector;
-      if (kEven) {  // both or neither
-        if (live && first) ptx::store_global(out, make_float2(v[2 * half], v[2 * half + 1]), me_.policy);
-      } else {
-        if (live && first) ptx::store_global(out, v[2 * half], me_.policy);
-        if (live && second) ptx::store_global(out + place_[1] - place_[0], v[2 * half + 1], me_.policy);
-      }
+      if (live && exist) ptx::store_global(out, make_float2(v[2 * half], v[2 * half + 1]), me_.policy);
     }
   }
 
@@ -539,11 +520,10 @@ class Epilogue {
   const Tile& tile_;
   int pixel_;      // this lane's first in a fragment
   float* out_[2];  // its place in sector 0, in its two channels
-  int head_, place_[2];
-  bool early_[2];
+  int head_, place_;
+  bool early_;
 };
 
-template <bool kEven>
 __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& shared, int part, int rank,
                                              int first_k, int consumer, int warp) {
   EpilogueLane me;
@@ -587,7 +567,7 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
                 std::int64_t{run.first_row + row} * args.q + run.strip * kStripColumns +
                 column_tile * kBlockPixels;
       tile.width = column_tile == tiles_per_row - 1 ? last_width : kBlockPixels;
-      Epilogue<kEven>(me, tile).run(sums);
+      Epilogue(me, tile).run(sums);
     }
     rows.release_until(run.input_rows());
     rows.close_run(run.input_rows());
@@ -618,8 +598,7 @@ __device__ __forceinline__ void load_filter(const Args& args, SharedStorage& sha
   ptx::named_barrier_sync(kFilterBarrier, kConsumerThreads);
 }
 
-template <bool kEven>
-__global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(kThreads, 1)
+static __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(kThreads, 1)
     kernel(const __grid_constant__ Args args) {
   extern __shared__ __align__(1024) unsigned char memory[];
   SharedStorage& shared = *reinterpret_cast<SharedStorage*>(memory);
@@ -640,7 +619,7 @@ __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(kThread
   } else {
     ptx::setmaxnreg_inc<kConsumerRegisters>();
     load_filter(args, shared, k_block);
-    consume_rows<kEven>(args, shared, part, rank, k_block * kBlockK, group - 1, warp);
+    consume_rows(args, shared, part, rank, k_block * kBlockK, group - 1, warp);
   }
   __syncwarp();
   ptx::cluster_sync();  // the peer may still copy to, or arrive at, this block's shared memory
