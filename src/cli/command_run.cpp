@@ -152,7 +152,9 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices, co
     throw;
   }
 
-  fmt::print(out, "\n{}\n{}\n", table_legend(style), summary_line(report.cases, style));
+  if (const std::string legend = table_legend(report.cases, style); !legend.empty())
+    fmt::print(out, "\n{}", legend);
+  fmt::print(out, "\n{}\n", summary_line(report.cases, style));
   ExitCode code = ExitCode::ok;
   if (gate) {
     fmt::print(out, "\n");

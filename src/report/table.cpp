@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/device_text.hpp"
@@ -367,16 +368,23 @@ std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& dev
   return out;
 }
 
-std::string table_legend(const TerminalStyle& style) {
-  constexpr std::array kLines{
-      "ratio    largest error / allowed error over all fills; right where <= 1",
-      "max abs  largest |y - float64 reference|, first fill that applies",
-      "ms       median of the launches; 95% CI: half the interval of the median, relative to it",
-      "TFLOP/s  2 x multiply-adds of the direct algorithm / ms;  GB/s  every tensor once / ms",
-      "prepare  plan search and repacking of weights, once for a shape and filter; no part of ms",
-      "floor    least time that the device's ceilings allow / ms; bound by: the ceiling that sets it"};
+std::string table_legend(std::span<const CaseResult> cases, const TerminalStyle& style) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kLines{{
+      {"ratio", "ratio    largest error / allowed error over all fills; right where <= 1"},
+      {"max abs", "max abs  largest |y - float64 reference|, first fill that applies"},
+      {"ms", "ms       median of the launches; 95% CI: half the interval of the median, relative to it"},
+      {"TFLOP/s", "TFLOP/s  2 x multiply-adds of the direct algorithm / ms;  GB/s  every tensor once / ms"},
+      {"prepare ms",
+       "prepare  plan search and repacking of weights, once for a shape and filter; no part of ms"},
+      {"floor",
+       "floor    least time that the device's ceilings allow / ms; bound by: the ceiling that sets it"},
+  }};
+  const std::vector<Column> columns = columns_of(sorted_rows(cases));
   std::string out;
-  for (const std::string_view line : kLines) out += folded(line, style.width, 9);
+  for (const auto& [title, line] : kLines)
+    if (std::ranges::any_of(columns,
+                            [&](const Column& column) { return column.title == title && !column.empty(); }))
+      out += folded(line, style.width, 9);
   return out;
 }
 

@@ -17,8 +17,8 @@ namespace convmish {
 std::string shape_table(std::span<const CaseResult> cases, const DeviceInfo& device,
                         std::string_view baseline, const TerminalStyle& style);
 
-/// What the table's columns mean; for once at the end of a run.
-std::string table_legend(const TerminalStyle& style);
+/// What those columns mean that the cases' tables have; for once at the end of a run.
+std::string table_legend(std::span<const CaseResult> cases, const TerminalStyle& style);
 
 /// "12 passed, 1 skipped, 0 failed", other verdicts where there are any. No newline.
 std::string summary_line(std::span<const CaseResult> cases, const TerminalStyle& style);

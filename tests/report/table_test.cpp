@@ -267,7 +267,18 @@ TEST(SummaryLine, CountsVerdicts) {
 }
 
 TEST(TableLegend, FitsATerminal) {
-  for (const std::string& line : lines_of(table_legend({.width = 60}))) EXPECT_LE(line.size(), 60u);
+  const std::string legend = table_legend(testing::gpu_report().cases, {.width = 60});
+  EXPECT_NE(legend.find("floor"), std::string::npos);
+  for (const std::string& line : lines_of(legend)) EXPECT_LE(line.size(), 60u);
+}
+
+TEST(TableLegend, ExplainsNoColumnThatIsNotThere) {
+  Report untimed = testing::gpu_report();
+  for (CaseResult& result : untimed.cases) result.time_ms.reset();
+  const std::string legend = table_legend(untimed.cases, kPlain);
+  EXPECT_NE(legend.find("ratio"), std::string::npos);
+  EXPECT_EQ(legend.find("floor"), std::string::npos);
+  EXPECT_EQ(table_legend({}, kPlain), "");
 }
 
 TEST(TerminalStyleOf, AFileIsNoTerminal) {

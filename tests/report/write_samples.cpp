@@ -39,10 +39,9 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--table") {
     const TerminalStyle style{.width = std::atoi(argv[2])};
     for (const auto& [name, report] : testing::sample_reports())
-      std::printf("%s\n%s\n\n",
+      std::printf("%s\n%s\n%s\n\n",
                   shape_table(report.cases, report.environment.device, report.plan.baseline, style).c_str(),
-                  summary_line(report.cases, style).c_str());
-    std::fputs(table_legend(style).c_str(), stdout);
+                  table_legend(report.cases, style).c_str(), summary_line(report.cases, style).c_str());
     return 0;
   }
   if (argc != 2) {
