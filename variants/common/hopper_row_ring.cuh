@@ -1,5 +1,5 @@
-// The fused convolution for few input channels (c <= 64) and wide, even rows: filter resident, input rows in a
-// ring.
+// The fused convolution for few input channels (c <= 64) and wide, even rows: filter resident, input rows in
+// a ring.
 //
 // A cluster of two thread blocks walks down a run of output rows. Each block computes 64 of the cluster's 128
 // output channels, so both need every input row: each converts half of the input channels to fp16 and copies
