@@ -124,7 +124,7 @@ struct Judgement {
   bool right;
   double expected;     // f(z)
   double error;        // |y - f(z)|; not a number where either is not finite
-  double ratio;        // error / what the rule allows on its wider side; infinite where a kind is wrong
+  double ratio;        // error / what the rule allows on y's side of f(z); infinite where a kind is wrong
   bool zero_accepted;  // would an output of 0 have passed? Data where most would cannot prove anything
 };
 
@@ -163,11 +163,10 @@ CONVMISH_HD Judgement judge_as(double y, double z, double s, const AcceptanceRul
   if (z - delta < kActivationArgmin && kActivationArgmin < z + delta) lo = fmin(lo, f(kActivationArgmin));
   const double a = 32 * 0x1p-24 * fabs(expected) + (2 + fabs(z)) * 0x1p-126;
 
-  const bool right = lo - a <= y && y <= hi + a;  // false for NaN
   const double error = fabs(y - expected);
-  const double allowed = fmax(expected - lo, hi - expected) + a;
-  return {right, expected, fabs(y) < inf ? error : NAN, fabs(y) < inf ? error / allowed : inf,
-          lo - a <= 0 && 0 <= hi + a};
+  const double allowed = (y < expected ? expected - lo : hi - expected) + a;
+  const bool finite = fabs(y) < inf, right = error <= allowed;  // false for NaN
+  return {right, expected, finite ? error : NAN, finite ? error / allowed : inf, lo - a <= 0 && 0 <= hi + a};
 }
 
 CONVMISH_HD inline Judgement judge(double y, double z, double s, const AcceptanceRule& rule) {

@@ -28,6 +28,7 @@ std::string scientific(double value) {
 std::string ratio_text(double ratio) {
   if (!std::isfinite(ratio)) return fmt::format("{}", ratio);
   if (ratio > 0 && ratio < 0.005) return "<0.01";
+  if (ratio > 1 && ratio < 1.005) return ">1.00";  // on which side of 1 it is decides
   return ratio < 99.995 ? fmt::format("{:.2f}", ratio) : scientific(ratio);
 }
 

@@ -6,16 +6,16 @@
 namespace convmish {
 
 const FillResult* deciding_check(const CaseResult& result) {
-  const auto severity = [](Verdict verdict) {
+  const auto severity = [&](Verdict verdict) {
     switch (verdict) {
       case Verdict::skipped:
         return 0;
       case Verdict::passed:
-        return 1;
-      case Verdict::failed:
-        return 3;
-      default:
         return 2;
+      case Verdict::failed:
+        return 4;
+      default:
+        return result.verdict == Verdict::passed ? 1 : 3;  // beside fills that passed it decides nothing
     }
   };
   const auto rank = [&](const FillResult& check) {

@@ -29,7 +29,7 @@ std::string describe_wrong(const ErrorSummary& error, const std::string& forensi
   return fmt::format(
       "{} of {} outputs are wrong{}: {}; first at n{} k{} p{} q{}: {:.9g} instead of {:.9g}; worst at n{} "
       "k{} "
-      "p{} q{}: {:.9g} instead of {:.9g}, {:.3g} times the allowed error",
+      "p{} q{}: {:.9g} instead of {:.9g}, {:.6g} times the allowed error",
       error.wrong, error.compared,
       error.nan_outputs ? fmt::format(" ({} are NaN)", error.nan_outputs) : std::string(), forensics, first.n,
       first.k, first.p, first.q, first.found, first.expected, worst.n, worst.k, worst.p, worst.q, worst.found,

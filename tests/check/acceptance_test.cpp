@@ -88,6 +88,19 @@ TEST(Judge, TakesTheMinimumIntoAccount) {
   EXPECT_FALSE(judge(activation64(kActivationArgmin) - 0.01, -1.15, 1, wide).right);
 }
 
+// Near the minimum the interval of f reaches far to one side and nowhere to the other.
+TEST(Judge, HasARatioAboveOneForWhatIsWrongAlone) {
+  const double least = activation64(kActivationArgmin);
+  for (double z = kActivationArgmin - 0.03; z < kActivationArgmin + 0.03; z += 0.0017)
+    for (double y = least - 0.003; y < least + 0.003; y += 1e-5) {
+      const Judgement judgement = judge(y, z, 20, kTf32);
+      EXPECT_EQ(judgement.right, judgement.ratio <= 1) << z << " " << y << " " << judgement.ratio;
+    }
+  const Judgement below = judge(least - 5e-5, kActivationArgmin, 20, kTf32);
+  EXPECT_FALSE(below.right);
+  EXPECT_GT(below.ratio, 1);
+}
+
 TEST(Judge, AsksForTheReferencesKindWhereItIsNotFinite) {
   EXPECT_TRUE(judge(kNan, kNan, kNan, kFp32).right);
   EXPECT_FALSE(judge(0, kNan, kNan, kFp32).right);

@@ -260,7 +260,9 @@ TEST(JsonCase, FillAndErrorAreThoseOfTheDecidingCheck) {
   CaseResult result = testing::passed_case("naive", MathClass::fp32, 2);
   EXPECT_EQ(json_of(result)["fill"], "normal");  // ratio 0.5 against 0.25
   EXPECT_EQ(json_of(result)["error"]["worst_ratio"], 0.5);
-  result.checks[0].verdict = Verdict::mistrusted;
+  result.checks[0].verdict = Verdict::mistrusted;  // proves nothing, beside one that passed
+  EXPECT_EQ(json_of(result)["fill"], "normal");
+  result.verdict = Verdict::mistrusted;
   EXPECT_EQ(json_of(result)["fill"], "kernelbench");
   result.checks[1].verdict = Verdict::failed;
   EXPECT_EQ(json_of(result)["fill"], "normal");
