@@ -42,6 +42,8 @@ void check_folder(const fs::path& path) {
   if (::stat(folder.c_str(), &status) != 0)
     fail(path, fmt::format("folder {}: {}", folder.string(), reason_of(errno)));
   if (!S_ISDIR(status.st_mode)) fail(path, fmt::format("{} is not a folder", folder.string()));
+  // A process may still be in it, but no file can be made there.
+  if (status.st_nlink == 0) fail(path, fmt::format("folder {} has been removed", folder.string()));
   if (!may(folder, W_OK | X_OK))
     fail(path, fmt::format("no file can be made in folder {}: {}", folder.string(), reason_of(errno)));
 }

@@ -386,6 +386,23 @@ class Runs(Cli):
             self.assertIn("would replace config.json, which is read here", completed.stderr)
             self.assertEqual(config.read_text(), '{"shapes": ["n1c2h5w6k3"]}')
 
+    def test_report_in_a_removed_current_folder(self):
+        for options in (["--json", "z.json"], ["--json", "z.json", "--csv", "z.csv"]):
+            with tempfile.TemporaryDirectory() as folder:
+                here = pathlib.Path(folder) / "here"
+                completed = subprocess.run(
+                    ["bash", "-c", 'mkdir "$1" && cd "$1" && rmdir "$1" && shift && exec "$@"', "bash", here, BINARY,
+                     *SMALL, *options], capture_output=True, text=True, timeout=300)  # fmt: skip
+            self.assertEqual(completed.stderr, "convmish-bench: cannot write z.json: folder . has been removed\n")
+            self.assertEqual((completed.returncode, completed.stdout), (USAGE, ""))
+
+    def test_report_beside_an_input_in_a_pipe(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report.json"
+            completed = run(*SMALL, "--config", "/dev/stdin", "--json", report, input='{"shapes": ["n1c2h5w6k3"]}')
+            self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+            self.assertEqual(len(json.loads(report.read_text())["cases"]), 1)
+
     def test_report_that_cannot_be_written_costs_no_other(self):
         with tempfile.TemporaryDirectory() as folder:
             csv = pathlib.Path(folder) / "table.csv"
