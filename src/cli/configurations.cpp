@@ -35,8 +35,12 @@ void check_configurations(const ConfigurationOptions& options, const DeviceInfo&
 
 TuningOutput::TuningOutput(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.empty()) return;
-  const bool is_file = check_writable(path_) == Destination::file;
-  if (is_file && std::filesystem::exists(path_)) table_ = TuningTable::load(path_);
+  if (const Destination destination = check_writable(path_); destination != Destination::file)
+    throw InputError(fmt::format(
+        "--tune-out: {} is {}; a tuning table must be a regular file of its own, or not be there yet",
+        path_.string(),
+        destination == Destination::standard_output ? "standard output" : "a pipe or a device"));
+  if (std::filesystem::exists(path_)) table_ = TuningTable::load(path_);
 }
 
 void TuningOutput::keep(const DeviceInfo& device, const std::vector<const Variant*>& variants,

@@ -24,7 +24,7 @@ void check_configurations(const ConfigurationOptions& options, const DeviceInfo&
 class TuningOutput {
  public:
   /// Reads what is there already; an empty path: nothing will be kept. Throws InputError where it cannot be
-  /// read or written.
+  /// read or replaced, as what is no regular file cannot.
   explicit TuningOutput(std::filesystem::path path);
 
   /// Keeps the choices of a shape's cases that were tuned and are right; result i is of variant i. Where that

@@ -28,6 +28,11 @@ def run(*arguments, **options):
     return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
 
 
+def forbid_files():
+    """For preexec_fn: no file may grow beyond a byte, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
+
+
 class Cli(unittest.TestCase):
     def assert_refused(self, code, line, *arguments):
         """Exit code and exactly one line on stderr, nothing on stdout."""
@@ -137,14 +142,35 @@ class Tuning(Cli):
             USAGE, "--tune-out keeps configurations that are right, but check is off; want the check on",
             "--tune", "--tune-out", self.table, "--no-check")  # fmt: skip
 
-    def test_table_that_cannot_be_written_ends_no_run(self):
-        completed = run(*self.RUN, "--shape", self.SHAPE, "--shape", "n1c3h8w8k1", "--tune", "--tune-out", "/dev/full")
-        self.assertEqual(completed.returncode, USAGE)
-        self.assertIn("2 passed, 0 skipped, 0 failed", completed.stdout)
-        self.assertIn("cannot write /dev/full: No space left on device", completed.stderr)
         self.assert_refused(
             USAGE, "--tune-table says nothing beside --tune, which times all configurations",
             "--tune", "--tune-table", self.table)  # fmt: skip
+
+    def test_table_that_cannot_be_written_ends_no_run(self):
+        completed = run(
+            *self.RUN, "--shape", self.SHAPE, "--shape", "n1c3h8w8k1", "--tune", "--tune-out", self.table,
+            preexec_fn=forbid_files)  # fmt: skip
+        self.assertEqual(completed.returncode, USAGE)
+        self.assertIn("2 passed, 0 skipped, 0 failed", completed.stdout)
+        self.assertEqual(completed.stderr, f"convmish-bench: cannot write {self.table}: File too large\n")
+
+    def test_table_that_is_no_regular_file(self):
+        fifo = self.table.with_name("fifo")
+        os.mkfifo(fifo)
+        for path, what in (("/dev/stdout", "standard output"), ("/dev/null", "a pipe or a device"),
+                           (fifo, "a pipe or a device")):  # fmt: skip
+            for options in ([], ["--json", path], ["--json", self.report]):
+                self.assert_refused(
+                    USAGE,
+                    f"--tune-out: {path} is {what}; a tuning table must be a regular file of its own, or not be there yet",
+                    *self.RUN, "--tune", "--tune-out", path, *options)  # fmt: skip
+        self.assertFalse(self.report.exists())
+
+    def test_table_that_is_a_report_too(self):
+        for option in ("--json", "--csv", "--junit"):
+            self.assert_refused(
+                USAGE, f"a report would replace {self.table}, which is read here; want another file",
+                *self.RUN, "--tune", "--tune-out", self.table, option, self.table)  # fmt: skip
 
 
 class BadFiles(Cli):
@@ -359,9 +385,6 @@ class Runs(Cli):
             self.assertEqual((len(report["cases"]), process.returncode), (1, OK))
 
     def test_report_that_may_not_grow_leaves_nothing_behind(self):
-        def forbid_files():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
-
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "report.json"
             completed = run(*SMALL, "--json", file, preexec_fn=forbid_files)
