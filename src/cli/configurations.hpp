@@ -27,6 +27,8 @@ class TuningOutput {
   /// read or replaced, as what is no regular file cannot.
   explicit TuningOutput(std::filesystem::path path);
 
+  /// Of what is there already, as TuningTable::check(): what --tune-table would refuse is not added to.
+  void check(const DeviceInfo& device, const Registry& registry) const { table_.check(device, registry); }
   /// Keeps the choices of a shape's cases that were tuned and are right; result i is of variant i. Where that
   /// cannot be written, the next call tries again, and so does finish().
   void keep(const DeviceInfo& device, const std::vector<const Variant*>& variants,

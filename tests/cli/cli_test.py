@@ -111,13 +111,15 @@ class Tuning(Cli):
         self.run_case()
         self.table.write_text(json.dumps({"devices": {self.device: {"register_blocked:fp32": {self.SHAPE: "1x1"}}}}))
         pointer = "/devices/" + self.device.replace("~", "~0").replace("/", "~1")
-        self.assert_refused(
-            USAGE,
-            f'{self.table}: {pointer}/register_blocked:fp32/{self.SHAPE}: unknown configuration "1x1"; '
-            "want one of 4x32x128, 8x16x128, 8x8x128, 8x32x64, 16x16x64, 16x8x64",
-            *self.RUN, "--tune-table", self.table)  # fmt: skip
+        options = (["--tune-table"], ["--tune", "--tune-out"])
+        for option in options:
+            self.assert_refused(
+                USAGE,
+                f'{self.table}: {pointer}/register_blocked:fp32/{self.SHAPE}: unknown configuration "1x1"; '
+                "want one of 4x32x128, 8x16x128, 8x8x128, 8x32x64, 16x16x64, 16x8x64",
+                *self.RUN, *option, self.table)  # fmt: skip
         self.table.write_text('{"devices": []}')
-        for option in (["--tune-table"], ["--tune", "--tune-out"]):
+        for option in options:
             self.assert_refused(
                 USAGE, f"{self.table}: /devices: is an empty array; want an object of devices by name",
                 *self.RUN, *option, self.table)  # fmt: skip
