@@ -107,6 +107,18 @@ class Tuning(Cli):
         explained = run("explain", "register_blocked", "--shape", self.SHAPE, "--device", "cpu", "--tune-table", self.table)
         self.assertIn("from the tuning table", explained.stdout)
 
+    def test_runs_at_the_same_time_keep_what_each_found(self):
+        shapes = [[f"n1c2h{h}w{w}k3" for w in (6, 7)] for h in range(5, 9)]
+        runs = [
+            subprocess.Popen(
+                [BINARY, *self.RUN, "--shape", mine[0], "--shape", mine[1], "--tune", "--tune-out", self.table],
+                stdout=subprocess.DEVNULL)
+            for mine in shapes]  # fmt: skip
+        self.assertEqual([process.wait(timeout=300) for process in runs], [OK] * len(runs))
+        (of_device,) = json.loads(self.table.read_text())["devices"].values()
+        self.assertEqual(sorted(of_device["register_blocked:fp32"]), sorted(itertools.chain(*shapes)))
+        self.assertEqual(list(self.table.parent.iterdir()), [self.table])
+
     def test_bad_table_is_told_before_the_run(self):
         self.run_case()
         self.table.write_text(json.dumps({"devices": {self.device: {"register_blocked:fp32": {self.SHAPE: "1x1"}}}}))
