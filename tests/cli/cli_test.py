@@ -10,6 +10,7 @@ import pathlib
 import random
 import resource
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -695,6 +696,26 @@ class Verify(Cli):
     def test_filter_by_its_other_name(self):
         (self.folder / "filter.npy").rename(self.folder / "weight.npy")
         self.assert_verdict("passed")
+
+    def test_folders_of_one_name_are_told_apart(self):
+        """By no more of their paths than that takes, in a report that has each case once."""
+        folders = [self.folder / path for path in ("a/out", "b/out", "b/c", "out")]
+        for folder in folders:
+            shutil.copytree(self.folder, folder, ignore=lambda path, names: {"a", "b", "out"} & set(names))
+        report = self.folder / "report.json"
+        named = [word for folder in folders for word in ("--tensors", folder)]
+        completed = run("verify", *named, "--device", "cpu", "--json", report)
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        names = [case["variant"] for case in json.loads(report.read_text())["cases"]]
+        self.assertEqual(names, ["a/out", "b/out", "c", f"{self.folder.name}/out"])
+        self.assertEqual(run("compare", report, report).returncode, OK)
+
+    def test_one_folder_twice(self):
+        (self.folder / "link").symlink_to(self.folder)
+        for again in (self.folder, f"{self.folder}/.", self.folder / "link"):
+            self.assert_refused(
+                USAGE, f"--tensors: {self.folder} and {again} are the same folder; want each once",
+                "verify", "--tensors", self.folder, "--tensors", again, "--device", "cpu")  # fmt: skip
 
     def test_output_of_another_layout(self):
         y = self.compute()
