@@ -6,6 +6,13 @@ set -euo pipefail
 # shellcheck source=scripts/environment.sh
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
+for option in "$@"; do
+  case $option in
+    --help) sed -n '2,/^[^#]/s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
+    *) echo "test.sh: unknown option \"$option\"; there is only --help" >&2; exit 3 ;;
+  esac
+done
+
 passed=0 failed=0 skipped=0 status=0
 
 # count FILE PATTERN: lines of the file that match.

@@ -19,7 +19,9 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONFIGS = ROOT / "configs"
+SCRIPTS = ROOT / "scripts"
 SMALL = ["--device", "cpu", "--variant", "naive", "--shape", "n1c2h5w6k3", "--min-time", "0.001", "--max-time", "0.01"]
 
 OK, WRONG, SLOWER, USAGE, ENVIRONMENT = 0, 1, 2, 3, 4
@@ -919,6 +921,23 @@ class Draw(Cli):
         completed = run("verify", "--device", "cpu", *self.operands("normal"))
         self.assertEqual(completed.returncode, USAGE)
         self.assertRegex(completed.stderr, r"normal/y\.npy: cannot be read: No such file or directory\n$")
+
+
+class Scripts(unittest.TestCase):
+    """What scripts/test.sh says without testing anything."""
+
+    def run_script(self, *arguments):
+        return subprocess.run([SCRIPTS / "test.sh", *arguments], capture_output=True, text=True, timeout=60)
+
+    def test_unknown_option(self):
+        completed = self.run_script("--verbose")
+        self.assertEqual((completed.returncode, completed.stdout), (USAGE, ""))
+        self.assertRegex(completed.stderr, r'^test\.sh: unknown option "--verbose"; .*\n$')
+
+    def test_help(self):
+        completed = self.run_script("--help")
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        self.assertRegex(completed.stdout, r"^Builds and runs the whole test suite[^#]*\.\n$")
 
 
 if __name__ == "__main__":
