@@ -13,6 +13,8 @@ for option in "$@"; do
   esac
 done
 
+cd "$root"  # ctest stops where the current folder has been removed
+
 passed=0 failed=0 skipped=0 status=0
 
 # count FILE PATTERN: lines of the file that match.
@@ -22,7 +24,7 @@ count() { grep -cE "$2" "$1" || true; }
 test_preset() {
   local preset=$1 results=$root/build/$1/junit.xml
   echo "== $preset"
-  if ! (build_preset "$preset"); then
+  if ! build_preset "$preset"; then
     failed=$((failed + 1))  # a preset that does not build counts as one failure
     status=4
     return
