@@ -18,7 +18,8 @@ fi
 export PATH
 
 # build_preset PRESET [TARGET...]: configures where needed, builds, and is quiet unless something fails.
-build_preset() {
+build_preset() (
+  cd "$root" || exit  # cmake stops where the current folder has been removed
   local preset=$1 build=$root/build/$1
   shift
   local log=$build/build.log
@@ -36,4 +37,4 @@ build_preset() {
   if [ "$memory_jobs" -lt "$jobs" ]; then jobs=$((memory_jobs > 0 ? memory_jobs : 1)); fi
   cmake --build "$build" --parallel "$jobs" ${1:+--target "$@"} >"$log" 2>&1 ||
     { cat "$log" >&2; die "cannot build preset $preset"; }
-}
+)

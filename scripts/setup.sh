@@ -25,6 +25,7 @@ for option in "$@"; do
   esac
 done
 
+cd "$root"  # cmake and pip stop where the current folder has been removed
 mkdir -p "$deps"
 failed=$deps/failed  # what could not be installed, one a line; its age says when that was tried
 if [ $quiet = no ] || [ -n "$(find "$failed" -mmin +60 2>/dev/null)" ]; then rm -f "$failed"; fi

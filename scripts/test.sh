@@ -6,6 +6,15 @@ set -euo pipefail
 # shellcheck source=scripts/environment.sh
 source "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
 
+for option in "$@"; do
+  case $option in
+    --help) sed -n '2,/^[^#]/s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
+    *) echo "test.sh: unknown option \"$option\"; there is only --help" >&2; exit 3 ;;
+  esac
+done
+
+cd "$root"  # ctest stops where the current folder has been removed
+
 passed=0 failed=0 skipped=0 status=0
 
 # count FILE PATTERN: lines of the file that match.
@@ -15,7 +24,7 @@ count() { grep -cE "$2" "$1" || true; }
 test_preset() {
   local preset=$1 results=$root/build/$1/junit.xml
   echo "== $preset"
-  if ! (build_preset "$preset"); then
+  if ! build_preset "$preset"; then
     failed=$((failed + 1))  # a preset that does not build counts as one failure
     status=4
     return

@@ -104,6 +104,7 @@ ExitCode command_run(const CommandLine& line, const DeviceFactories& devices, co
   report.ceilings = supervisor.device().ceilings;
   const auto variants = select_variants(registry, device.kind, options.run.variants);
   check_configurations(options.configurations, device, variants, registry);
+  tuned.check(device, registry);
   std::string shape_reason = "asked for";
   if (options.run.shapes.empty()) {
     const DefaultShape chosen = default_shape(supervisor.device());

@@ -23,10 +23,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the folder is called stands for what computed y.
-std::string name_of(const fs::path& folder) {
-  const auto path = fs::canonical(folder);
-  return (path.has_filename() ? path.filename() : path).string();  // the root has no name but its path
+/// What the folder is called stands for what computed y: the end of its path, so much of it as no other has.
+std::string name_of(const fs::path& folder, const std::vector<fs::path>& folders) {
+  const auto steps_from_end = [](const fs::path& path) {
+    const fs::path full = fs::canonical(path);
+    std::vector<fs::path> steps(full.begin(), full.end());  // the root is the first, and stands nowhere else
+    std::ranges::reverse(steps);
+    return steps;
+  };
+  const auto steps = steps_from_end(folder);
+  std::ptrdiff_t needed = 1;
+  for (const fs::path& other : folders)
+    if (const auto its = steps_from_end(other); its != steps)
+      needed = std::max(needed, 1 + (std::ranges::mismatch(steps, its).in1 - steps.begin()));
+  fs::path name;
+  for (auto step = steps.begin() + needed; step != steps.begin();) name /= *--step;
+  return name.string();
+}
+
+/// A report has each case once.
+void refuse_repeats(const std::vector<fs::path>& folders) {
+  for (auto folder = folders.begin(); folder != folders.end(); ++folder)
+    for (auto earlier = folders.begin(); earlier != folder; ++earlier)
+      if (fs::equivalent(*earlier, *folder))
+        throw InputError(fmt::format("--tensors: {} and {} are the same folder; want each once",
+                                     earlier->string(), folder->string()));
 }
 
 /// The command that judges the tensors again: where its reports went is no part of it.
@@ -55,7 +76,7 @@ std::string repeat_command(const CommandLine& line, const fs::path& folder, cons
 
 CaseResult new_case(const CommandLine& line, const fs::path& folder, const Shape& shape,
                     const DeviceInfo& device) {
-  return {.variant = name_of(folder),
+  return {.variant = name_of(folder, line.tensors.folders),
           .math_class = line.tensors.math,
           .layout = line.tensors.y_layout,
           .device = device.kind,
@@ -112,6 +133,7 @@ ExitCode command_verify(const CommandLine& line, const DeviceFactories& devices)
       throw InputError(
           fmt::format("{}: is no folder; want one that holds {}", folder.string(),
                       drawn ? "FILL/y.npy for each fill" : "x.npy, filter.npy, bias.npy and y.npy"));
+  refuse_repeats(line.tensors.folders);
   ReportFiles files(line.report, files_read(line));
   std::FILE* const out = files.text_stream();
 

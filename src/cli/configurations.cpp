@@ -35,8 +35,12 @@ void check_configurations(const ConfigurationOptions& options, const DeviceInfo&
 
 TuningOutput::TuningOutput(std::filesystem::path path) : path_(std::move(path)) {
   if (path_.empty()) return;
-  const bool is_file = check_writable(path_) == Destination::file;
-  if (is_file && std::filesystem::exists(path_)) table_ = TuningTable::load(path_);
+  if (const Destination destination = check_writable(path_); destination != Destination::file)
+    throw InputError(fmt::format(
+        "--tune-out: {} is {}; a tuning table must be a regular file of its own, or not be there yet",
+        path_.string(),
+        destination == Destination::standard_output ? "standard output" : "a pipe or a device"));
+  if (std::filesystem::exists(path_)) found_ = TuningTable::load(path_);
 }
 
 void TuningOutput::keep(const DeviceInfo& device, const std::vector<const Variant*>& variants,
@@ -45,9 +49,9 @@ void TuningOutput::keep(const DeviceInfo& device, const std::vector<const Varian
   for (std::size_t i = 0; i < results.size(); ++i)
     if (results[i].verdict == Verdict::passed && results[i].configuration &&
         results[i].configuration->by == ChosenBy::tuning)
-      table_.set(device, *variants[i], results[i].shape, results[i].configuration->name);
+      chosen_.set(device, *variants[i], results[i].shape, results[i].configuration->name);
   try {
-    write_file(path_, table_.to_json());
+    write();
     unwritten_ = false;
   } catch (const InputError&) {
     unwritten_ = true;
@@ -55,7 +59,16 @@ void TuningOutput::keep(const DeviceInfo& device, const std::vector<const Varian
 }
 
 void TuningOutput::finish() const {
-  if (unwritten_) write_file(path_, table_.to_json());
+  if (unwritten_) write();
+}
+
+void TuningOutput::write() const {
+  update_file(path_, [this] {
+    TuningTable table;
+    if (std::filesystem::exists(path_)) table = TuningTable::load(path_);
+    table.adopt(chosen_);
+    return table.to_json();
+  });
 }
 
 }  // namespace convmish

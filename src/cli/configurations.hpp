@@ -20,13 +20,15 @@ ConfigurationOptions configuration_options(const TuningOptions& tuning);
 void check_configurations(const ConfigurationOptions& options, const DeviceInfo& device,
                           const std::vector<const Variant*>& variants, const Registry& registry);
 
-/// A tuning table that a run adds to.
+/// A tuning table that a run adds to; others may do so at the same time.
 class TuningOutput {
  public:
   /// Reads what is there already; an empty path: nothing will be kept. Throws InputError where it cannot be
-  /// read or written.
+  /// read or replaced, as what is no regular file cannot.
   explicit TuningOutput(std::filesystem::path path);
 
+  /// Of what is there already, as TuningTable::check(): what --tune-table would refuse is not added to.
+  void check(const DeviceInfo& device, const Registry& registry) const { found_.check(device, registry); }
   /// Keeps the choices of a shape's cases that were tuned and are right; result i is of variant i. Where that
   /// cannot be written, the next call tries again, and so does finish().
   void keep(const DeviceInfo& device, const std::vector<const Variant*>& variants,
@@ -35,8 +37,11 @@ class TuningOutput {
   void finish() const;
 
  private:
+  void write() const;
+
   std::filesystem::path path_;
-  TuningTable table_;
+  TuningTable found_;   // there before the run
+  TuningTable chosen_;  // by this run
   bool unwritten_ = false;
 };
 

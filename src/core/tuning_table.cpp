@@ -93,6 +93,12 @@ void TuningTable::set(const DeviceInfo& device, const Variant& variant, const Sh
   devices_[device.name][key_of(variant)][shape] = std::move(configuration);
 }
 
+void TuningTable::adopt(const TuningTable& other) {
+  for (const auto& [device, of_device] : other.devices_)
+    for (const auto& [variant, of_variant] : of_device)
+      for (const auto& [shape, configuration] : of_variant) devices_[device][variant][shape] = configuration;
+}
+
 void TuningTable::check(const DeviceInfo& device, const Registry& registry) const {
   const auto of_device = devices_.find(device.name);
   if (of_device == devices_.end()) return;

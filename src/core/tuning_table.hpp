@@ -31,6 +31,9 @@ class TuningTable {
 
   void set(const DeviceInfo& device, const Variant& variant, const Shape& shape, std::string configuration);
 
+  /// Takes over what another table says, also where both speak.
+  void adopt(const TuningTable& other);
+
   /// Whether all that the table says of a device can be done. Throws InputError, as load() does, for a
   /// variant that the registry does not have for it, or a configuration that the variant does not have.
   void check(const DeviceInfo& device, const Registry& registry) const;

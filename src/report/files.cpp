@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,6 +43,8 @@ void check_folder(const fs::path& path) {
   if (::stat(folder.c_str(), &status) != 0)
     fail(path, fmt::format("folder {}: {}", folder.string(), reason_of(errno)));
   if (!S_ISDIR(status.st_mode)) fail(path, fmt::format("{} is not a folder", folder.string()));
+  // A process may still be in it, but no file can be made there.
+  if (status.st_nlink == 0) fail(path, fmt::format("folder {} has been removed", folder.string()));
   if (!may(folder, W_OK | X_OK))
     fail(path, fmt::format("no file can be made in folder {}: {}", folder.string(), reason_of(errno)));
 }
@@ -148,6 +151,42 @@ class OutputFile {
   bool temporary_;
 };
 
+/// Keeps a file to one process at a time, by another beside it: the file itself gives way to a new one. The
+/// system frees the lock of a process that is killed; its file is then the next one's.
+class FileLock {
+ public:
+  FileLock(const fs::path& asked, const fs::path& file)
+      : path_(folder_of(file) / fmt::format(".{}.lock", file.filename().string())) {
+    while (!take(asked)) {
+    }
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+  ~FileLock() {
+    ::unlink(path_.c_str());  // while it is held: the next process may hold another's file of this name
+    ::close(descriptor_);
+  }
+
+ private:
+  /// False where the holder that was waited for removed the file: a newcomer would lock another.
+  bool take(const fs::path& asked) {
+    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) fail(asked, fmt::format("{}: {}", path_.string(), reason_of(errno)));
+    // Where the file system has no locks, it goes on without one: that loses less than not writing.
+    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    struct stat held, named;
+    if (::fstat(descriptor_, &held) == 0 && ::stat(path_.c_str(), &named) == 0 &&
+        held.st_dev == named.st_dev && held.st_ino == named.st_ino)
+      return true;
+    ::close(descriptor_);
+    return false;
+  }
+
+  fs::path path_;
+  int descriptor_ = -1;
+};
+
 }  // namespace
 
 Destination check_writable(const fs::path& path) {
@@ -167,6 +206,11 @@ void write_file(const fs::path& path, std::string_view contents) {
   OutputFile file = OutputFile::temporary(path, folder_of(target.path));
   file.write(contents);
   file.replace(target.path);
+}
+
+void update_file(const fs::path& path, const std::function<std::string()>& contents) {
+  const FileLock lock(path, resolve(path).path);
+  write_file(path, contents());
 }
 
 }  // namespace convmish

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string>
 #include <string_view>
 
 namespace convmish {
@@ -21,5 +23,9 @@ Destination check_writable(const std::filesystem::path& path);
 /// failure the old file is as it was, nothing else is left behind, and InputError says why. A symbolic link
 /// is followed; what is no file cannot be replaced, and gets the contents each time.
 void write_file(const std::filesystem::path& path, std::string_view contents);
+
+/// Replaces a file, as write_file() does, by what `contents` makes of it. Of several processes that do so to
+/// one file each finds what the one before it wrote.
+void update_file(const std::filesystem::path& path, const std::function<std::string()>& contents);
 
 }  // namespace convmish

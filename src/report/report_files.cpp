@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 
 #include "core/error.hpp"
 #include "report/csv.hpp"
@@ -13,9 +14,17 @@ namespace convmish {
 
 namespace {
 
-/// To be compared with other paths: of a file that is not there yet, weakly_canonical leaves a relative path.
+/// To be compared with other paths; empty where it has none, as a pipe's.
 std::filesystem::path full_path(const std::filesystem::path& path) {
-  return std::filesystem::weakly_canonical(std::filesystem::absolute(path));
+  std::error_code error;
+  // Of a file that is not there yet, weakly_canonical leaves a relative path.
+  const auto absolute = std::filesystem::absolute(path, error);
+  return error ? std::filesystem::path() : std::filesystem::weakly_canonical(absolute, error);
+}
+
+bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const auto full = full_path(a);
+  return !full.empty() && full == full_path(b);
 }
 
 }  // namespace
@@ -29,12 +38,12 @@ ReportFiles::ReportFiles(const ReportPaths& paths, const std::vector<std::filesy
       if (other.destination != added.destination) return false;
       // A pipe's name may be none that can be followed.
       if (added.destination != Destination::file) return is_output || other.path == path;
-      return full_path(other.path) == full_path(path);
+      return is_same_file(other.path, path);
     };
     if (std::ranges::any_of(files_, is_same))
       throw InputError(fmt::format("two reports are to go to {}; want a file each", path.string()));
     const auto is_input = [&](const std::filesystem::path& input) {
-      return !input.empty() && full_path(input) == full_path(path);
+      return !input.empty() && is_same_file(input, path);
     };
     if (added.destination == Destination::file && std::ranges::any_of(inputs, is_input))
       throw InputError(

@@ -170,7 +170,7 @@ std::string header(std::span<const CaseResult> cases, const DeviceInfo& device, 
   std::string out =
       folded({fmt::format("{} ({})", device.name, to_string(device)), to_string(shape),
               scaled(shape.flops(), "FLOP"), scaled(shape.least_bytes(), "B") + " least traffic",
-              fmt::format("{} outputs", shape.y_elements())},
+              fmt::format("{} output{}", shape.y_elements(), shape.y_elements() == 1 ? "" : "s")},
              kGap, width, 2);
 
   // The cases of a shape share their fills and seed, unless they come from several runs: then each fill once.

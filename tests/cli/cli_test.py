@@ -10,6 +10,7 @@ import pathlib
 import random
 import resource
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -18,7 +19,9 @@ import time
 import unittest
 import xml.etree.ElementTree
 
-CONFIGS = pathlib.Path(__file__).resolve().parents[2] / "configs"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONFIGS = ROOT / "configs"
+SCRIPTS = ROOT / "scripts"
 SMALL = ["--device", "cpu", "--variant", "naive", "--shape", "n1c2h5w6k3", "--min-time", "0.001", "--max-time", "0.01"]
 
 OK, WRONG, SLOWER, USAGE, ENVIRONMENT = 0, 1, 2, 3, 4
@@ -26,6 +29,11 @@ OK, WRONG, SLOWER, USAGE, ENVIRONMENT = 0, 1, 2, 3, 4
 
 def run(*arguments, **options):
     return subprocess.run([BINARY, *map(str, arguments)], capture_output=True, text=True, timeout=300, **options)
+
+
+def forbid_files():
+    """For preexec_fn: no file may grow beyond a byte, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
 
 
 class Cli(unittest.TestCase):
@@ -102,17 +110,31 @@ class Tuning(Cli):
         explained = run("explain", "register_blocked", "--shape", self.SHAPE, "--device", "cpu", "--tune-table", self.table)
         self.assertIn("from the tuning table", explained.stdout)
 
+    def test_runs_at_the_same_time_keep_what_each_found(self):
+        shapes = [[f"n1c2h{h}w{w}k3" for w in (6, 7)] for h in range(5, 9)]
+        runs = [
+            subprocess.Popen(
+                [BINARY, *self.RUN, "--shape", mine[0], "--shape", mine[1], "--tune", "--tune-out", self.table],
+                stdout=subprocess.DEVNULL)
+            for mine in shapes]  # fmt: skip
+        self.assertEqual([process.wait(timeout=300) for process in runs], [OK] * len(runs))
+        (of_device,) = json.loads(self.table.read_text())["devices"].values()
+        self.assertEqual(sorted(of_device["register_blocked:fp32"]), sorted(itertools.chain(*shapes)))
+        self.assertEqual(list(self.table.parent.iterdir()), [self.table])
+
     def test_bad_table_is_told_before_the_run(self):
         self.run_case()
         self.table.write_text(json.dumps({"devices": {self.device: {"register_blocked:fp32": {self.SHAPE: "1x1"}}}}))
         pointer = "/devices/" + self.device.replace("~", "~0").replace("/", "~1")
-        self.assert_refused(
-            USAGE,
-            f'{self.table}: {pointer}/register_blocked:fp32/{self.SHAPE}: unknown configuration "1x1"; '
-            "want one of 4x32x128, 8x16x128, 8x8x128, 8x32x64, 16x16x64, 16x8x64",
-            *self.RUN, "--tune-table", self.table)  # fmt: skip
+        options = (["--tune-table"], ["--tune", "--tune-out"])
+        for option in options:
+            self.assert_refused(
+                USAGE,
+                f'{self.table}: {pointer}/register_blocked:fp32/{self.SHAPE}: unknown configuration "1x1"; '
+                "want one of 4x32x128, 8x16x128, 8x8x128, 8x32x64, 16x16x64, 16x8x64",
+                *self.RUN, *option, self.table)  # fmt: skip
         self.table.write_text('{"devices": []}')
-        for option in (["--tune-table"], ["--tune", "--tune-out"]):
+        for option in options:
             self.assert_refused(
                 USAGE, f"{self.table}: /devices: is an empty array; want an object of devices by name",
                 *self.RUN, *option, self.table)  # fmt: skip
@@ -137,14 +159,35 @@ class Tuning(Cli):
             USAGE, "--tune-out keeps configurations that are right, but check is off; want the check on",
             "--tune", "--tune-out", self.table, "--no-check")  # fmt: skip
 
-    def test_table_that_cannot_be_written_ends_no_run(self):
-        completed = run(*self.RUN, "--shape", self.SHAPE, "--shape", "n1c3h8w8k1", "--tune", "--tune-out", "/dev/full")
-        self.assertEqual(completed.returncode, USAGE)
-        self.assertIn("2 passed, 0 skipped, 0 failed", completed.stdout)
-        self.assertIn("cannot write /dev/full: No space left on device", completed.stderr)
         self.assert_refused(
             USAGE, "--tune-table says nothing beside --tune, which times all configurations",
             "--tune", "--tune-table", self.table)  # fmt: skip
+
+    def test_table_that_cannot_be_written_ends_no_run(self):
+        completed = run(
+            *self.RUN, "--shape", self.SHAPE, "--shape", "n1c3h8w8k1", "--tune", "--tune-out", self.table,
+            preexec_fn=forbid_files)  # fmt: skip
+        self.assertEqual(completed.returncode, USAGE)
+        self.assertIn("2 passed, 0 skipped, 0 failed", completed.stdout)
+        self.assertEqual(completed.stderr, f"convmish-bench: cannot write {self.table}: File too large\n")
+
+    def test_table_that_is_no_regular_file(self):
+        fifo = self.table.with_name("fifo")
+        os.mkfifo(fifo)
+        for path, what in (("/dev/stdout", "standard output"), ("/dev/null", "a pipe or a device"),
+                           (fifo, "a pipe or a device")):  # fmt: skip
+            for options in ([], ["--json", path], ["--json", self.report]):
+                self.assert_refused(
+                    USAGE,
+                    f"--tune-out: {path} is {what}; a tuning table must be a regular file of its own, or not be there yet",
+                    *self.RUN, "--tune", "--tune-out", path, *options)  # fmt: skip
+        self.assertFalse(self.report.exists())
+
+    def test_table_that_is_a_report_too(self):
+        for option in ("--json", "--csv", "--junit"):
+            self.assert_refused(
+                USAGE, f"a report would replace {self.table}, which is read here; want another file",
+                *self.RUN, "--tune", "--tune-out", self.table, option, self.table)  # fmt: skip
 
 
 class BadFiles(Cli):
@@ -359,9 +402,6 @@ class Runs(Cli):
             self.assertEqual((len(report["cases"]), process.returncode), (1, OK))
 
     def test_report_that_may_not_grow_leaves_nothing_behind(self):
-        def forbid_files():
-            resource.setrlimit(resource.RLIMIT_FSIZE, (1, 1))
-
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "report.json"
             completed = run(*SMALL, "--json", file, preexec_fn=forbid_files)
@@ -385,6 +425,23 @@ class Runs(Cli):
             self.assertEqual(completed.returncode, USAGE)
             self.assertIn("would replace config.json, which is read here", completed.stderr)
             self.assertEqual(config.read_text(), '{"shapes": ["n1c2h5w6k3"]}')
+
+    def test_report_in_a_removed_current_folder(self):
+        for options in (["--json", "z.json"], ["--json", "z.json", "--csv", "z.csv"]):
+            with tempfile.TemporaryDirectory() as folder:
+                here = pathlib.Path(folder) / "here"
+                completed = subprocess.run(
+                    ["bash", "-c", 'mkdir "$1" && cd "$1" && rmdir "$1" && shift && exec "$@"', "bash", here, BINARY,
+                     *SMALL, *options], capture_output=True, text=True, timeout=300)  # fmt: skip
+            self.assertEqual(completed.stderr, "convmish-bench: cannot write z.json: folder . has been removed\n")
+            self.assertEqual((completed.returncode, completed.stdout), (USAGE, ""))
+
+    def test_report_beside_an_input_in_a_pipe(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder) / "report.json"
+            completed = run(*SMALL, "--config", "/dev/stdin", "--json", report, input='{"shapes": ["n1c2h5w6k3"]}')
+            self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+            self.assertEqual(len(json.loads(report.read_text())["cases"]), 1)
 
     def test_report_that_cannot_be_written_costs_no_other(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -642,6 +699,26 @@ class Verify(Cli):
         (self.folder / "filter.npy").rename(self.folder / "weight.npy")
         self.assert_verdict("passed")
 
+    def test_folders_of_one_name_are_told_apart(self):
+        """By no more of their paths than that takes, in a report that has each case once."""
+        folders = [self.folder / path for path in ("a/out", "b/out", "b/c", "out")]
+        for folder in folders:
+            shutil.copytree(self.folder, folder, ignore=lambda path, names: {"a", "b", "out"} & set(names))
+        report = self.folder / "report.json"
+        named = [word for folder in folders for word in ("--tensors", folder)]
+        completed = run("verify", *named, "--device", "cpu", "--json", report)
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        names = [case["variant"] for case in json.loads(report.read_text())["cases"]]
+        self.assertEqual(names, ["a/out", "b/out", "c", f"{self.folder.name}/out"])
+        self.assertEqual(run("compare", report, report).returncode, OK)
+
+    def test_one_folder_twice(self):
+        (self.folder / "link").symlink_to(self.folder)
+        for again in (self.folder, f"{self.folder}/.", self.folder / "link"):
+            self.assert_refused(
+                USAGE, f"--tensors: {self.folder} and {again} are the same folder; want each once",
+                "verify", "--tensors", self.folder, "--tensors", again, "--device", "cpu")  # fmt: skip
+
     def test_output_of_another_layout(self):
         y = self.compute()
         order = itertools.product(range(self.N), range(self.P), range(self.Q), range(self.K))
@@ -844,6 +921,23 @@ class Draw(Cli):
         completed = run("verify", "--device", "cpu", *self.operands("normal"))
         self.assertEqual(completed.returncode, USAGE)
         self.assertRegex(completed.stderr, r"normal/y\.npy: cannot be read: No such file or directory\n$")
+
+
+class Scripts(unittest.TestCase):
+    """What scripts/test.sh says without testing anything."""
+
+    def run_script(self, *arguments):
+        return subprocess.run([SCRIPTS / "test.sh", *arguments], capture_output=True, text=True, timeout=60)
+
+    def test_unknown_option(self):
+        completed = self.run_script("--verbose")
+        self.assertEqual((completed.returncode, completed.stdout), (USAGE, ""))
+        self.assertRegex(completed.stderr, r'^test\.sh: unknown option "--verbose"; .*\n$')
+
+    def test_help(self):
+        completed = self.run_script("--help")
+        self.assertEqual((completed.returncode, completed.stderr), (OK, ""))
+        self.assertRegex(completed.stdout, r"^Builds and runs the whole test suite[^#]*\.\n$")
 
 
 if __name__ == "__main__":

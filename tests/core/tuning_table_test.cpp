@@ -56,6 +56,19 @@ TEST(TuningTable, FindsByDeviceVariantAndShape) {
   EXPECT_EQ(table.find(device("a"), variant("naive", MathClass::fp32, {}), kShape), std::nullopt);
 }
 
+TEST(TuningTable, AdoptsWhatAnotherSays) {
+  const Variant tiled = variant("tiled", MathClass::fp32, {"8x8", "4x4"});
+  TuningTable table, newer;
+  table.set(device("a"), tiled, kShape, "8x8");
+  table.set(device("b"), tiled, kShape, "8x8");
+  newer.set(device("a"), tiled, kShape, "4x4");
+  newer.set(device("a"), tiled, kOther, "4x4");
+  table.adopt(newer);
+  EXPECT_EQ(table.find(device("a"), tiled, kShape), "4x4");
+  EXPECT_EQ(table.find(device("a"), tiled, kOther), "4x4");
+  EXPECT_EQ(table.find(device("b"), tiled, kShape), "8x8");
+}
+
 TEST(TuningTable, ReadsWhatItWrites) {
   auto table = TuningTable::parse(R"({"$schema": "x", "why": "y", "devices": {}})", "table.json");
   const Variant tiled = variant("tiled", MathClass::fp32, {"8x8", "4x4"});

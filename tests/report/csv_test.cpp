@@ -102,5 +102,11 @@ TEST(Csv, QuotesWhatNeedsIt) {
   EXPECT_EQ(cells["note"], "plain; text");
 }
 
+TEST(Csv, IsUtf8WhateverANameHolds) {
+  Report report;
+  report.cases.push_back(testing::passed_case("m\xFF\xFEine, \xC3\xA9", MathClass::fp32, 1));
+  EXPECT_EQ(first_case(report)["variant"], "m\uFFFD\uFFFDine, \u00E9");
+}
+
 }  // namespace
 }  // namespace convmish

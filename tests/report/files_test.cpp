@@ -9,6 +9,9 @@
 #include <csignal>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "core/error.hpp"
 #include "scratch_folder.hpp"
@@ -146,6 +149,30 @@ TEST(WriteFile, DevicesAreWrittenToNotReplaced) {
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(), "cannot write /dev/full: No space left on device");
   }
+}
+
+TEST(UpdateFile, NoUpdateIsLost) {
+  const ScratchFolder folder;
+  const fs::path path = folder.path() / "count";
+  constexpr int kThreads = 8, kUpdates = 20;
+  write_file(path, "0");
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < kThreads; ++i)
+      threads.emplace_back([&path] {
+        for (int update = 0; update < kUpdates; ++update)
+          update_file(path, [&path] { return std::to_string(std::stoi(contents(path)) + 1); });
+      });
+  }
+  EXPECT_EQ(contents(path), std::to_string(kThreads * kUpdates));
+  EXPECT_THAT(folder.entries(), ElementsAre("count")) << "the lock is left behind";
+}
+
+TEST(UpdateFile, LockOfAKilledProcessIsNoObstacle) {
+  const ScratchFolder folder;
+  write_file(folder.path() / ".table.json.lock", "");
+  update_file(folder.path() / "table.json", [] { return "text"; });
+  EXPECT_THAT(folder.entries(), ElementsAre("table.json"));
 }
 
 TEST(CheckWritable, TellsWhatAPathLeadsTo) {

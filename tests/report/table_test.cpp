@@ -63,6 +63,12 @@ TEST(ShapeTable, HeaderTellsTheCounts) {
             "speed-up over cudnn_unfused of the same class");
 }
 
+TEST(ShapeTable, HeaderOfOneOutput) {
+  Report report = testing::gpu_report();
+  for (CaseResult& result : report.cases) result.shape = {.n = 1, .c = 1, .h = 3, .w = 3, .k = 1};
+  EXPECT_THAT(lines_of(table_of(report))[0], ::testing::EndsWith("traffic  1 output"));
+}
+
 TEST(ShapeTable, FastestFirstWithinAClass) {
   std::vector<std::string> order;
   for (const std::string& row : rows_of(table_of(testing::gpu_report())))
