@@ -2,9 +2,9 @@
 //
 // fp16 has the significand of TF32 (11 bits), so the error is TF32's, at twice its rate and half its bytes.
 // What fp16 lacks is range: each output channel's filter is scaled by a power of two, x by a fixed one, and
-// what still does not fit is recomputed in fp32 by a second pass, which otherwise finds nothing to do.
+// what still does not fit is recomputed in fp32 afterwards.
 //
-// Two kernels share the operands' layouts, the activation and the second pass:
+// Two kernels share the operands' layouts, the activation and that recomputation:
 //   common/hopper_row_ring.cuh   c <= 64, wide rows: filter resident, x read once
 //   common/hopper_packed.cuh     everything else, from a first pass that packs x
 // This file chooses between them, and their tiles.

@@ -5,7 +5,7 @@
 // counts 2^-22. What the tensor cores add up they truncate, so that the small products are summed apart from
 // the large ones, and these in short runs, whose sums fp32 additions join.
 //
-// Range as for hopper_fp16x1: what fp16 cannot hold is recomputed by a second pass. Two kernels:
+// Range as for hopper_fp16x1: what fp16 cannot hold is recomputed in fp32. Two kernels:
 //   common/hopper_split_ring.cuh   c <= 64, wide rows: filter resident, x read once
 //   common/hopper_packed.cuh       everything else, from a first pass that packs x
 

@@ -9,19 +9,17 @@
 // The range guard of a run of kRunPixels pixels of a plane leaves one flag.
 #pragma once
 
-#include <algorithm>
-
 #include "gpu/check.hpp"
+#include "variants/common/fast_divider.hpp"
 #include "variants/common/hopper_operands.cuh"
 #include "variants/common/hopper_recompute.cuh"
 
 namespace convmish::hopper::packed {
 
-inline constexpr int kPackThreads = 256;
-inline constexpr int kPackPixels = 2;                          // a thread's, to have loads enough under way
+inline constexpr int kPackThreads = 128;
+inline constexpr int kPackPixels = 4;                          // a thread's, to have loads enough under way
 inline constexpr int kRunPixels = kPackThreads * kPackPixels;  // of a thread block
 inline constexpr int kSlicePlanes = kStepC / kPlaneChannels;
-static_assert(kRunPixels <= kMaxUnitOutputs);
 
 /// Slices of 16 input channels, what one wgmma sums over.
 CONVMISH_HD constexpr int slices(int c) {
@@ -33,8 +31,8 @@ struct Planes {
   uint4* granules;
   std::uint8_t* raised;  // [run][plane]
   int n, c, h, w;
-  int halo_runs;  // runs that the halo of a run reaches into, at most
-  int tail_runs;  // runs behind the last pixel
+  int tail_runs;            // runs behind the last pixel
+  FastDivider by_image{1};  // h w
 
   CONVMISH_HD std::int64_t pixels() const { return std::int64_t{n} * h * w; }
   CONVMISH_HD std::int64_t live_runs() const { return (pixels() + kRunPixels - 1) / kRunPixels; }
@@ -45,115 +43,93 @@ struct Planes {
   CONVMISH_HD std::int64_t flags() const { return runs() * planes(); }
 };
 
+/// A thread block packs a run of a plane. kVector: neighbouring pixels that a thread loads at once, 4 where
+/// an image has a multiple of them. Each of a warp's stores would then leave gaps, which is why the granules
+/// go through shared memory, and from there in one piece.
+///
 /// Whether a run of outputs has to be computed again is known here: values that the guard suspects are looked
 /// at once more.
-template <int kTerms>
+template <int kTerms, int kVector>
 __global__ void __launch_bounds__(kPackThreads) pack_kernel(const float* __restrict__ x, Planes to) {
+  __shared__ uint4 packed[kTerms][kRunPixels];
   ptx::start_kernel_after();
-  const std::int64_t channel_stride = std::int64_t{to.h} * to.w;
-  const std::int64_t first_pixel = std::int64_t{blockIdx.x} * kRunPixels,
-                     first_image = first_pixel / channel_stride,
-                     first_place = first_pixel - first_image * channel_stride;
-  const float* source[kPackPixels];  // in an image's first channel
-  bool exists[kPackPixels];
+  const auto runs = static_cast<unsigned>(to.runs());
+  const unsigned run = blockIdx.x % runs, plane = blockIdx.x / runs;
+  const std::int64_t first_pixel = std::int64_t{run} * kRunPixels, channel_stride = std::int64_t{to.h} * to.w;
+  const int first_channel = static_cast<int>(plane) * kPlaneChannels;
+  const auto pixel_of = [](int i) {
+    return (i / kVector * kPackThreads + static_cast<int>(threadIdx.x)) * kVector + i % kVector;
+  };
+  float values[kPackPixels][kPlaneChannels];
+#pragma unroll
+  for (int i = 0; i < kPackPixels; i += kVector) {
+    const std::int64_t pixel = first_pixel + pixel_of(i);
+    const auto [image, place] = to.by_image.divide(pixel);
+    const int channels = pixel < to.pixels() ? to.c - first_channel : 0;
+    const float* at = x + (image * to.c + first_channel) * channel_stride + place;
+#pragma unroll
+    for (int c = 0; c < kPlaneChannels; ++c, at += channel_stride) {
+      float loaded[kVector] = {};
+      if (c < channels) ptx::load_global_once(loaded, at, ptx::kEvictFirst);
+#pragma unroll
+      for (int j = 0; j < kVector; ++j) values[i + j][c] = loaded[j];
+    }
+  }
+  RangeGuard guard;
 #pragma unroll
   for (int i = 0; i < kPackPixels; ++i) {
-    const int pixel = i * kPackThreads + threadIdx.x;
-    std::int64_t image = first_image, place = first_place + pixel;
-    if (place >= channel_stride) {
-      const auto images = channel_stride > kRunPixels
-                              ? 1u
-                              : static_cast<unsigned>(place) / static_cast<unsigned>(channel_stride);
-      image += images, place -= images * channel_stride;
-    }
-    exists[i] = first_pixel + pixel < to.pixels();
-    source[i] = x + image * to.c * channel_stride + place;
+    uint4 converted[kTerms];
+    convert_granule(values[i], converted);
+#pragma unroll
+    for (int term = 0; term < kTerms; ++term) packed[term][pixel_of(i)] = converted[term];
+#pragma unroll
+    for (int c = 0; c < kPlaneChannels; ++c) guard.see(values[i][c]);
   }
-  for (int plane = blockIdx.y; plane < to.planes(); plane += gridDim.y) {
-    const int first_channel = plane * kPlaneChannels;
-    float granules[kPackPixels][kPlaneChannels];
-#pragma unroll
-    for (int i = 0; i < kPackPixels; ++i) {
-      const int channels = exists[i] ? to.c - first_channel : 0;
-      const float* at = source[i] + first_channel * channel_stride;
-#pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c, at += channel_stride)
-        granules[i][c] = c < channels ? ptx::load_global_once(at, ptx::kEvictFirst) : 0.0f;
-    }
-    RangeGuard guard;
-    uint4* const destination = to.granules + plane * to.plane_pixels() + first_pixel + threadIdx.x;
-#pragma unroll
-    for (int i = 0; i < kPackPixels; ++i) {
-      uint4 converted[kTerms];
-      convert_granule(granules[i], converted);
-#pragma unroll
-      for (int term = 0; term < kTerms; ++term)
-        destination[term * to.term_pixels() + i * kPackThreads] = converted[term];
-#pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c) guard.see(granules[i][c]);
-    }
-    bool raised = false;
-    if (guard.raised())
-      for (int i = 0; i < kPackPixels; ++i)
-        for (int c = 0; c < kPlaneChannels; ++c) raised |= split_loses_bits<kTerms>(granules[i][c] * kXScale);
-    raised = __syncthreads_or(raised);
-    if (threadIdx.x == 0) to.raised[std::int64_t{blockIdx.x} * to.planes() + plane] = raised;
-  }
+  bool raised = false;
+  if (guard.raised())
+    for (int i = 0; i < kPackPixels; ++i)
+      for (int c = 0; c < kPlaneChannels; ++c) raised |= split_loses_bits<kTerms>(values[i][c] * kXScale);
+  ptx::fence_proxy_async();
+  raised = __syncthreads_or(raised);
+  if (threadIdx.x != 0) return;
+  to.raised[std::int64_t{run} * to.planes() + plane] = raised;
+  for (int term = 0; term < kTerms; ++term)
+    ptx::bulk_copy_to_global(to.granules + term * to.term_pixels() + plane * to.plane_pixels() + first_pixel,
+                             ptx::shared_address(packed[term]), sizeof packed[term]);
+  ptx::wait_for_bulk_reads();
 }
-
-inline constexpr int kMostPackRows = 65535;  // of the y dimension of a grid
 
 template <int kTerms>
 void pack(const float* x, const Planes& to, Stream stream) {
-  const dim3 grid(static_cast<unsigned>(to.runs()),
-                  static_cast<unsigned>(std::min(to.planes(), kMostPackRows)));
-  pack_kernel<kTerms><<<grid, kPackThreads, 0, stream>>>(x, to);
+  const auto kernel = to.h * std::int64_t{to.w} % 4 == 0 ? pack_kernel<kTerms, 4> : pack_kernel<kTerms, 1>;
+  kernel<<<static_cast<unsigned>(to.runs() * to.planes()), kPackThreads, 0, stream>>>(x, to);
   CONVMISH_CHECK_CUDA(cudaGetLastError());
 }
 
-// --- the guard's flags, for the second pass --------------------------------------------------------------
+// --- the guard's flags, for what has to be computed again -------------------------------------------------
 
-/// What a flag covers.
-struct GranuleRun {
-  int first_pixel;  // counted from the unit's
-  int first_channel, channels;
-};
+/// Outputs, each counted as the first pixel of its window: rows of 8, `pitch` pixels from one to the next,
+/// and the flags that their windows reach into.
+struct OutputRows {
+  const Planes& planes;
+  std::int64_t first_pixel, end_pixel;  // end: of those that count
+  int rows, pitch;
 
-/// A run of outputs, each counted as the first pixel of its window.
-struct OutputRun {
-  std::int64_t first_pixel;
-  int w;
-  const std::uint8_t* flags;
-
-  __device__ int outputs() const { return kRunPixels; }
-  __device__ Position output(int i) const { return position(first_pixel + i); }
-  __device__ int index(const Position& at) const {
-    const std::int64_t i = at.row * w + at.column - first_pixel;
-    return at.column >= 0 && i >= 0 && i < kRunPixels ? static_cast<int>(i) : -1;
+  __device__ std::int64_t first_run() const { return first_pixel / kRunPixels; }
+  __device__ const std::uint8_t* flags() const { return planes.raised + first_run() * planes.planes(); }
+  __device__ int flag_count() const {
+    const std::int64_t last = first_pixel + std::int64_t{rows - 1} * pitch + 7 + 2 * planes.w + 2;
+    return static_cast<int>(min(last / kRunPixels, planes.live_runs() - 1) - first_run() + 1) *
+           planes.planes();
   }
-  __device__ int pixels(const GranuleRun&) const { return kRunPixels; }
-  __device__ Position pixel(const GranuleRun& granule, int i) const {
-    return position(first_pixel + granule.first_pixel + i);
+  __device__ int outputs() const { return rows * 8; }
+  __device__ Position output(int i) const {
+    const std::int64_t pixel = first_pixel + i / 8 * pitch + i % 8;
+    return {pixel / planes.w, static_cast<int>(pixel % planes.w)};
   }
-
- private:
-  __device__ Position position(std::int64_t pixel) const { return {pixel / w, static_cast<int>(pixel % w)}; }
-};
-
-/// A unit's flags are those of its own run and of those behind it that its windows reach into.
-struct Units {
-  static constexpr bool kFlagsComeEarly = true;  // from the packing, two kernels before
-  Planes planes;
-
-  CONVMISH_HD std::int64_t count() const { return planes.live_runs(); }
-  __device__ int flag_count() const { return (1 + planes.halo_runs) * planes.planes(); }
-  __device__ OutputRun unit(std::int64_t i) const {
-    return {.first_pixel = i * kRunPixels, .w = planes.w, .flags = planes.raised + i * planes.planes()};
-  }
-  __device__ GranuleRun granule(int flag) const {
-    return {.first_pixel = flag / planes.planes() * kRunPixels,
-            .first_channel = flag % planes.planes() * kPlaneChannels,
-            .channels = kPlaneChannels};
+  __device__ bool exists(const Position& at) const {
+    return at.row * planes.w + at.column < end_pixel && at.row < std::int64_t{planes.n} * planes.h &&
+           at.row % planes.h < planes.h - (kFilterSize - 1) && at.column < planes.w - (kFilterSize - 1);
   }
 };
 

@@ -7,7 +7,9 @@
 // one wgmma's sum, each with all 9 taps.
 //
 //   producers, 2 threads     bulk copies: one of a slice's pixels with their halo, one of its filter
-//   consumers, warpgroups    each 64 channels x kPixels pixels: wgmma, bias, Mish, Mish, store
+//   a warp                   looks for the range guard's flags on the tiles' pixels
+//   consumers, warpgroups    each 64 channels x kPixels pixels: wgmma, bias, Mish, Mish, store; at last, what
+//                            was flagged again in fp32 (hopper_recompute.cuh)
 //
 // A thread block keeps its output channels, and its filter if that fits, and walks through tiles. Teams of
 // consumers take tiles in turn: one is in its epilogue while another multiplies.
@@ -20,6 +22,7 @@
 //   x_full, filter_full   consumers wait, for the bytes of the copies
 //   x_empty               the producer of pixels waits, for the team's warps
 //   filter_empty          the filter's producer waits, for the same
+//   flags (named)         consumers wait, their tiles stored, for the warp that looks for flags
 #pragma once
 
 #include "variants/common/fast_divider.hpp"
@@ -95,7 +98,7 @@ struct Tiling {
 /// The kernel's arguments and the one place where it is decided who computes what.
 struct Args {
   Planes planes;
-  float* y;
+  RecomputeArgs again;
   const uint4* filter;          // repacked
   const ChannelAffine* affine;  // by output channel, padded to 64
   int k, p, q;
@@ -112,14 +115,15 @@ struct Args {
 /// Dynamic shared memory, whose parts depend on the shape.
 template <class C>
 struct SharedStorage {
-  ptx::SharedAddress filter, outputs, x, places, x_full, x_empty, filter_full, filter_empty;
-  static constexpr int kBarrierBytes = 4 * kMaxStages * 8;
+  ptx::SharedAddress filter, outputs, x, places, x_full, x_empty, filter_full, filter_empty, flagged, affine;
+  static constexpr int kBarrierBytes = 4 * kMaxStages * 8, kFlaggedBytes = 8;
+  static constexpr int kAffineBytes = kBlockK * sizeof(float2);  // of a consumer
 
   static constexpr int output_bytes() { return C::kConsumers * kWarpsPerGroup * C::kOutputBytes; }
   static constexpr int place_bytes() { return C::kConsumers * C::kPixels * 8; }
   static std::int64_t bytes(int filter_stages, int x_stages, std::int64_t x_stage_bytes) {
     return filter_stages * std::int64_t{C::kFilterStageBytes} + output_bytes() + x_stages * x_stage_bytes +
-           place_bytes() + kBarrierBytes;
+           place_bytes() + kBarrierBytes + kFlaggedBytes + C::kConsumers * kAffineBytes;
   }
   __device__ SharedStorage(const Args& args, ptx::SharedAddress memory)
       : filter(memory),
@@ -129,7 +133,9 @@ struct SharedStorage {
         x_full(places + place_bytes()),
         x_empty(x_full + kMaxStages * 8),
         filter_full(x_empty + kMaxStages * 8),
-        filter_empty(filter_full + kMaxStages * 8) {}
+        filter_empty(filter_full + kMaxStages * 8),
+        flagged(filter_empty + kMaxStages * 8),
+        affine(flagged + kFlaggedBytes) {}
 };
 
 /// The tiles of a thread block: every `parts`-th.
@@ -228,7 +234,6 @@ __device__ __forceinline__ void produce_pixels(const Args& args, const SharedSto
       at.advance(args.x_stages);
     }
   }
-  ptx::start_kernel_after();
 }
 
 // --- consumers -------------------------------------------------------------------------------------------
@@ -297,6 +302,7 @@ struct Slice {
 
 inline constexpr int kPlacesBarrier = 1;  // named barriers, one a consumer; 0 is __syncthreads
 inline constexpr int kTurnBarrier = 5;    // and on, one a team
+inline constexpr int kFlagsBarrier = 9;
 
 /// Turns of teams. A barrier's parity tells one pass through the ring from the next only, so that nobody may
 /// wait for a stage before its last use has been waited for.
@@ -383,10 +389,19 @@ __device__ __forceinline__ void locate_output(const Args& args, ptx::SharedAddre
     const auto [batch_row, column] = args.by_w.divide(pixel);
     const auto [image, row] = args.by_h.divide(batch_row);
     const bool live = pixel < place.end && column < args.q && row < args.p;
-    const float* const at = args.y + (image * args.k * args.p + row) * args.q + column;
+    const float* const at = args.again.y + (image * args.k * args.p + row) * args.q + column;
     ptx::store_shared(places + i * 8, live ? reinterpret_cast<std::int64_t>(at) : std::int64_t{0});
   }
   ptx::named_barrier_sync(kPlacesBarrier + consumer, 128);
+}
+
+/// What takes a consumer's sums back to z log2 e, for mish_of_mish_of_ln2, to shared memory: from global
+/// memory each epilogue would wait for it, and longer than for anything else.
+__device__ __forceinline__ void load_affine(const Args& args, ptx::SharedAddress affine, int k_tile) {
+  const int i = threadIdx.x % 128;
+  if (i >= kBlockK) return;
+  const ChannelAffine from = args.affine[k_tile * kBlockK + i];
+  ptx::store_shared(affine + i * sizeof(float2), make_float2(from.scale * kLog2E, from.bias * kLog2E));
 }
 
 /// Bias, Mish, Mish and stores. A warp has 16 channels; it passes kGroup fragments at a time, 32 pixels,
@@ -395,12 +410,13 @@ __device__ __forceinline__ void locate_output(const Args& args, ptx::SharedAddre
 /// lane's store; 2 where rows are even, since both exist or neither, as a tile begins at an even column.
 template <class C, int kWidth>
 __device__ __forceinline__ void store_tile(const Args& args, ptx::SharedAddress places,
-                                           ptx::SharedAddress outputs, const Sums<C>& sums, int k_first) {
+                                           ptx::SharedAddress outputs, ptx::SharedAddress affines,
+                                           const Sums<C>& sums, int k_first) {
   constexpr int kGroup = C::kGroup, kFragments = C::kPixels / 8, kRowBytes = kGroup * 8 * sizeof(float);
   constexpr int kLanes = kGroup * 8 / kWidth, kRows = 32 / kLanes;  // of a channel; channels a store
   const int lane = threadIdx.x % 32, row = lane / 4, part = lane / kLanes;
-  ChannelAffine affine[2] = {args.affine[k_first + row], args.affine[k_first + row + 8]};
-  for (ChannelAffine& one : affine) one.scale *= kLog2E, one.bias *= kLog2E;  // for mish_of_mish_of_ln2
+  const float2 affine[2] = {ptx::load_shared_float2(affines + row * sizeof(float2)),
+                            ptx::load_shared_float2(affines + (row + 8) * sizeof(float2))};
   const std::int64_t plane_bytes = std::int64_t{args.p} * args.q * sizeof(float);
   // Fragments of a row are permuted by its number, so that neither side has bank conflicts.
   const ptx::SharedAddress fragment = outputs + row * kRowBytes + row % 4 * 32 + lane % 4 * 8;
@@ -414,7 +430,7 @@ __device__ __forceinline__ void store_tile(const Args& args, ptx::SharedAddress 
 #pragma unroll
     for (int i = 0; i < 4 * kGroup; ++i)
       v[i] = first + i / 4 < kFragments
-                 ? __fmaf_rn(sums[4 * first + i], affine[i / 2 % 2].scale, affine[i / 2 % 2].bias)
+                 ? __fmaf_rn(sums[4 * first + i], affine[i / 2 % 2].x, affine[i / 2 % 2].y)
                  : 0.0f;
     mish_of_mish_of_ln2(v);
     __syncwarp();  // the last group has been read
@@ -447,7 +463,8 @@ __device__ __forceinline__ void consume(const Args& args, const SharedStorage<C>
   const int k_first = walk.k_tile * kBlockK + 16 * warp;
   const ptx::SharedAddress places = shared.places + consumer * C::kPixels * 8,
                            outputs = shared.outputs + (consumer * kWarpsPerGroup + warp) * C::kOutputBytes;
-  if (team >= teams) return;
+  const ptx::SharedAddress affine = shared.affine + consumer * SharedStorage<C>::kAffineBytes;
+  load_affine(args, affine, walk.k_tile);  // before the barriers of locate_output()
   for (int i = team; i < walk.tiles; i += teams) {
     locate_output<C>(args, places, walk.tile(i), first, consumer);
     Sums<C> sums;
@@ -459,9 +476,54 @@ __device__ __forceinline__ void consume(const Args& args, const SharedStorage<C>
                      .waits = teams > 1 && i > 0,
                      .passes = teams > 1 && i + 1 < walk.tiles});
     if (args.q % 2 == 0)
-      store_tile<C, 2>(args, places, outputs, sums, k_first);
+      store_tile<C, 2>(args, places, outputs, affine + 16 * warp * sizeof(float2), sums, k_first);
     else
-      store_tile<C, 1>(args, places, outputs, sums, k_first);
+      store_tile<C, 1>(args, places, outputs, affine + 16 * warp * sizeof(float2), sums, k_first);
+  }
+}
+
+// --- what fp16 cannot serve ------------------------------------------------------------------------------
+
+template <class C>
+__device__ __forceinline__ OutputRows outputs_of(const Args& args, std::int64_t tile) {
+  const TilePlace place(args, tile, args.tiling.span(C::kPixels));
+  return {args.planes, place.first, place.end, args.tiling.together * C::kPixels / 8, args.tiling.pitch};
+}
+
+template <class C>
+inline constexpr int kFlagsThreads = 32 + 128 * C::kConsumers;
+
+/// For a warp: whether any of the tiles has a flag, to shared memory.
+template <class C>
+__device__ __forceinline__ void watch_flags(const Args& args, const SharedStorage<C>& shared,
+                                            const Walk& walk) {
+  ptx::wait_for_kernel_before();
+  bool flagged = false;
+#pragma unroll 1
+  for (int i = 0; i < walk.tiles && !flagged; ++i) {
+    const OutputRows outputs = outputs_of<C>(args, walk.tile(i));
+    flagged = is_flagged(outputs.flags(), outputs.flag_count());
+  }
+  if (threadIdx.x % 32 == 0) ptx::store_shared(shared.flagged, static_cast<int>(flagged));
+  ptx::named_barrier_arrive(kFlagsBarrier, kFlagsThreads<C>);
+}
+
+/// For the consumers: the flagged outputs of their tiles, after those are stored, in fp32, an output a warp.
+template <class C>
+__device__ __forceinline__ void recompute_tiles(const Args& args, const SharedStorage<C>& shared) {
+  ptx::named_barrier_sync(kFlagsBarrier, kFlagsThreads<C>);
+  if (ptx::load_shared_int(shared.flagged) == 0) return;
+  const Walk walk(args);  // anew: registers are scarce in between
+  const Channels channels{walk.k_tile * kBlockK, min((walk.k_tile + 1) * kBlockK, args.k)};
+#pragma unroll 1
+  for (int i = 0; i < walk.tiles; ++i) {
+    const OutputRows outputs = outputs_of<C>(args, walk.tile(i));
+    if (!is_flagged(outputs.flags(), outputs.flag_count())) continue;
+#pragma unroll 1
+    for (int o = threadIdx.x / 32 - kWarpsPerGroup; o < outputs.outputs();
+         o += kWarpsPerGroup * C::kConsumers)
+      if (const Position at = outputs.output(o); outputs.exists(at))
+        recompute_if_lost<C::kTerms>(args.again, at, channels);
   }
 }
 
@@ -497,9 +559,11 @@ __global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__
         produce_filter(args, shared, walk);
     }
     __syncwarp();
+    if (warp == 2) watch_flags<C>(args, shared, walk);
   } else {
     ptx::setmaxnreg_inc<C::kConsumerRegisters>();
     consume<C>(args, shared, walk, group - 1, warp);
+    recompute_tiles<C>(args, shared);
   }
 }
 

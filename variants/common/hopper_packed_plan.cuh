@@ -133,8 +133,8 @@ Plan prepare(const Problem& problem) {
   Planes& planes = args.planes;
   planes.n = static_cast<int>(shape.n), planes.c = static_cast<int>(shape.c);
   planes.h = static_cast<int>(shape.h), planes.w = static_cast<int>(shape.w);
-  planes.halo_runs = static_cast<int>(divide_up(2 * shape.w + 2, std::int64_t{kRunPixels}));
   planes.tail_runs = static_cast<int>(divide_up(2 * shape.w + 2 + kLargestSpan, std::int64_t{kRunPixels}));
+  planes.by_image = FastDivider(shape.h * shape.w);
   args.filter = filter.halves, args.affine = filter.affine;
   args.k = static_cast<int>(shape.k), args.p = static_cast<int>(shape.p());
   args.q = static_cast<int>(shape.q());
@@ -157,16 +157,15 @@ Plan prepare(const Problem& problem) {
                           choice.kernel.threads, 1, shared_bytes};
   const std::int64_t granule_bytes = kTerms * planes.term_pixels() * kGranuleBytes;
 
-  Plan plan = make_plan<kTerms>(
-      problem, filter, geometry(main), granule_bytes + planes.flags(), [=](const LaunchArgs& launch) mutable {
-        args.planes.granules = static_cast<uint4*>(launch.workspace);
-        args.planes.raised = static_cast<std::uint8_t*>(launch.workspace) + granule_bytes;
-        args.y = launch.y;
-        pack<kTerms>(launch.x, args.planes, launch.stream);
-        launch_after_start(main.kernel, main.blocks, main.threads, main.shared_bytes, main.cluster,
-                           launch.stream, args);
-        return Units{args.planes};
-      });
+  Plan plan = make_plan(problem, filter, geometry(main), granule_bytes + planes.flags(),
+                        [=](const LaunchArgs& launch, const RecomputeArgs& again) mutable {
+                          args.planes.granules = static_cast<uint4*>(launch.workspace);
+                          args.planes.raised = static_cast<std::uint8_t*>(launch.workspace) + granule_bytes;
+                          args.again = again;
+                          pack<kTerms>(launch.x, args.planes, launch.stream);
+                          launch_after_start(main.kernel, main.blocks, main.threads, main.shared_bytes,
+                                             main.cluster, launch.stream, args);
+                        });
   plan.note += "packed, tiles of 64 channels x " +
                std::to_string(choice.kernel.pixels * choice.tiling.together) + " pixels, " +
                (choice.resident ? "filter kept" : "filter streamed");

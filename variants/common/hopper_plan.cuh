@@ -68,11 +68,11 @@ LaunchGeometry geometry(const Launch<Args>& launch) {
   return geometry;
 }
 
-/// The plan of any kernel: `first_pass(launch arguments)`, which launches and returns its Units, then what it
-/// could not serve.
-template <int kTerms, class FirstPass>
+/// The plan of any kernel: `passes(launch arguments, arguments for what has to be recomputed)`, which
+/// launches it and sees to the values of x that it cannot serve, then the channels that it cannot.
+template <class Passes>
 Plan make_plan(const Problem& problem, const PackedFilter& packed, const LaunchGeometry& geometry,
-               std::int64_t workspace_bytes, FirstPass first_pass) {
+               std::int64_t workspace_bytes, Passes passes) {
   Plan plan;
   plan.workspace_bytes = static_cast<std::size_t>(workspace_bytes);
   plan.geometry = geometry;
@@ -80,9 +80,8 @@ Plan make_plan(const Problem& problem, const PackedFilter& packed, const LaunchG
   CONVMISH_CHECK_CUDA(cudaMemsetAsync(plan.recomputed_outputs, 0, sizeof(std::uint64_t), problem.stream));
   plan.launch = [=, shape = problem.shape, bias = problem.bias,
                  recomputed = plan.recomputed_outputs](const LaunchArgs& launch) mutable {
-    const auto units = first_pass(launch);
     const RecomputeArgs again = recompute_args(shape, launch, packed, bias, recomputed);
-    recompute<kTerms>(again, units, launch.stream);
+    passes(launch, again);
     if (packed.unserved_count > 0)
       recompute_channels(again, packed.unserved, packed.unserved_count, launch.stream);
   };
@@ -96,17 +95,16 @@ Plan make_plan(const Problem& problem, const PackedFilter& packed, const LaunchG
 template <int kTerms, class Args, class Units>
 Plan make_plan(const Problem& problem, Args args, void (*kernel)(Args), std::size_t shared_bytes, int threads,
                unsigned blocks, int cluster, std::int64_t flag_bytes, const PackedFilter& packed) {
-  return make_plan<kTerms>(problem, packed,
-                           geometry(Launch<Args>{kernel, blocks, threads, cluster, shared_bytes}), flag_bytes,
-                           [=](const LaunchArgs& launch) mutable {
-                             args.x = launch.x;
-                             args.y = launch.y;
-                             args.raised = static_cast<std::uint8_t*>(launch.workspace);
-                             if constexpr (requires { args.map_x(); }) args.map_x();
-                             kernel<<<blocks, threads, shared_bytes, launch.stream>>>(args);
-                             CONVMISH_CHECK_CUDA(cudaGetLastError());
-                             return Units{args};
-                           });
+  return make_plan(problem, packed, geometry(Launch<Args>{kernel, blocks, threads, cluster, shared_bytes}),
+                   flag_bytes, [=](const LaunchArgs& launch, const RecomputeArgs& again) mutable {
+                     args.x = launch.x;
+                     args.y = launch.y;
+                     args.raised = static_cast<std::uint8_t*>(launch.workspace);
+                     if constexpr (requires { args.map_x(); }) args.map_x();
+                     kernel<<<blocks, threads, shared_bytes, launch.stream>>>(args);
+                     CONVMISH_CHECK_CUDA(cudaGetLastError());
+                     recompute<kTerms>(again, Units{args}, launch.stream);
+                   });
 }
 
 /// What kernels that read x themselves are told; their tiles are still to be filled in.

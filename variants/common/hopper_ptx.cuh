@@ -146,6 +146,20 @@ __device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination,
       : "memory");
 }
 
+/// Shared to global memory; both aligned to 16 bytes, and `bytes` a multiple of 16. The writers of `source`
+/// call fence_proxy_async() before. Complete, as a kernel's ordinary writes are, when the kernel is.
+__device__ __forceinline__ void bulk_copy_to_global(void* destination, SharedAddress source,
+                                                    std::uint32_t bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination), "r"(source),
+               "r"(bytes)
+               : "memory");
+}
+
+/// Waits until this thread's copies to global memory have read their sources.
+__device__ __forceinline__ void wait_for_bulk_reads() {
+  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
 /// A box of the tensor that `map` describes, from `at` (innermost coordinate first) on; zeros beyond its
 /// ends. `map` lies in a kernel's __grid_constant__ parameters. `destination` is a multiple of 128.
 template <class TensorMap>
@@ -182,6 +196,18 @@ __device__ __forceinline__ float load_global_once(const float* source, std::uint
   return value;
 }
 
+__device__ __forceinline__ void load_global_once(float (&values)[1], const float* source,
+                                                 std::uint64_t policy) {
+  values[0] = load_global_once(source, policy);
+}
+
+__device__ __forceinline__ void load_global_once(float (&values)[4], const float* source,
+                                                 std::uint64_t policy) {
+  asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
+               : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
+               : "l"(source), "l"(policy));
+}
+
 __device__ __forceinline__ void store_global(float* destination, float2 v, std::uint64_t policy) {
   asm volatile("st.global.L2::cache_hint.v2.f32 [%0], {%1, %2}, %3;" ::"l"(destination), "f"(v.x), "f"(v.y),
                "l"(policy)
@@ -213,6 +239,16 @@ __device__ __forceinline__ void store_shared(SharedAddress destination, std::int
 
 __device__ __forceinline__ void store_shared(SharedAddress destination, float2 v) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(destination), "f"(v.x), "f"(v.y) : "memory");
+}
+
+__device__ __forceinline__ void store_shared(SharedAddress destination, int v) {
+  asm volatile("st.shared.s32 [%0], %1;" ::"r"(destination), "r"(v) : "memory");
+}
+
+__device__ __forceinline__ int load_shared_int(SharedAddress source) {
+  int v;
+  asm volatile("ld.shared.s32 %0, [%1];" : "=r"(v) : "r"(source) : "memory");
+  return v;
 }
 
 __device__ __forceinline__ float load_shared_float(SharedAddress source) {

@@ -1,4 +1,5 @@
-// The second pass of the Hopper kernels: outputs that fp16 multiplicands cannot serve, again in fp32.
+// Outputs that fp16 multiplicands cannot serve, again in fp32: in a second pass behind the kernel that left
+// them, or by its own warps, at its end (hopper_packed.cuh).
 //
 // The first pass leaves a flag for every granule of x (some channels of some pixels) in which a value was
 // outside the range where fp16 keeps its precision. Here each flagged granule is read again, and the outputs
@@ -72,6 +73,14 @@ struct RecomputeArgs {
   }
 };
 
+/// Whether a unit has a flag, for a warp.
+__device__ inline bool is_flagged(const std::uint8_t* flags, int count) {
+  bool any = false;
+  // From the L2: the L1 may still have those of a launch before.
+  for (int f = threadIdx.x % 32; f < count; f += 32) any |= __ldcg(flags + f) != 0;
+  return __any_sync(~0u, any);
+}
+
 /// Marks the outputs of `unit` that have a value in `granule` in their window which kTerms fp16 terms cannot
 /// hold.
 template <int kTerms, class Unit, class Granule>
@@ -124,34 +133,54 @@ __device__ void recompute_outputs(const RecomputeArgs& args, const Unit& unit, c
   }
 }
 
+/// Output channels first ... end - 1.
+struct Channels {
+  int first, end;
+};
+
+/// For a warp: one output, for those channels, if kTerms fp16 terms cannot hold a value of its window. Of
+/// those that recompute an output for some channels each, the one that has channel 0 counts it.
+template <int kTerms>
+__device__ void recompute_if_lost(const RecomputeArgs& args, const Position& at, Channels channels) {
+  const int lane = threadIdx.x % 32;
+  const std::int64_t plane = std::int64_t{args.h} * args.w, image = at.row / args.h, row = at.row % args.h;
+  const float* const window = args.x + image * args.c * plane + row * args.w + at.column;
+  bool lost = false;
+  for (int i = lane; i < args.c * kTaps; i += 32)
+    lost |= split_loses_bits<kTerms>(
+        __ldg(window + i / kTaps * plane + i % kTaps / kFilterSize * args.w + i % kFilterSize) * kXScale);
+  if (!__any_sync(~0u, lost)) return;
+  if (lane == 0 && channels.first == 0) args.count(args.k - args.unserved);
+  for (int k = channels.first + lane; k < channels.end; k += 32) {
+    float sum = 0;
+    const float* weight = args.filter + k;
+    for (int c = 0; c < args.c; ++c)
+      for (int r = 0; r < kFilterSize; ++r)
+        for (int s = 0; s < kFilterSize; ++s, weight += args.k)
+          sum += __ldg(window + c * plane + r * args.w + s) * __ldg(weight);
+    args.y[((image * args.k + k) * args.p() + row) * args.q() + at.column] =
+        convmish::mish_of_mish(sum + args.bias[k]);
+  }
+}
+
 /// `Units` maps the first pass's flags: count(), unit(i), flag_count(), granule(i). A unit is of at most
-/// kMaxUnitOutputs outputs, and is used as OutputUnit is. With a Units::kFlagsComeEarly the kernel
-/// before this one has waited for the one that wrote the flags before it let this one start.
+/// kMaxUnitOutputs outputs, and is used as OutputUnit is.
 template <int kTerms, class Units>
 __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeArgs args, Units units) {
   __shared__ bool flagged[kUnitsPerBlock];
   __shared__ std::uint8_t lost[kMaxUnitOutputs];
   __shared__ int list[kMaxUnitOutputs];
   __shared__ int list_count;
-  constexpr bool kFlagsComeEarly = requires {
-    Units::kFlagsComeEarly;
-  };
-  if constexpr (!kFlagsComeEarly) ptx::wait_for_kernel_before();
+  ptx::wait_for_kernel_before();
   // Neighbouring units go to different blocks: what one granule concerns is then recomputed in parallel.
   const auto unit_index = [](int i) { return blockIdx.x + std::int64_t{gridDim.x} * i; };
 
   for (int i = threadIdx.x / 32; i < kUnitsPerBlock && unit_index(i) < units.count();
        i += kRecomputeThreads / 32) {
-    const auto unit = units.unit(unit_index(i));
-    bool any = false;
-    // From the L2: the L1 may still have those of a launch before.
-    for (int f = threadIdx.x % 32; f < units.flag_count(); f += 32) any |= __ldcg(unit.flags + f) != 0;
-    any = __any_sync(~0u, any);
+    const bool any = is_flagged(units.unit(unit_index(i)).flags, units.flag_count());
     if (threadIdx.x % 32 == 0) flagged[i] = any;
   }
   __syncthreads();
-  if constexpr (kFlagsComeEarly) ptx::wait_for_kernel_before();  // for its y
-
   for (int i = 0; i < kUnitsPerBlock && unit_index(i) < units.count(); ++i) {
     if (!flagged[i]) continue;
     const auto unit = units.unit(unit_index(i));
