@@ -5,11 +5,9 @@
 //   nvcc -std=c++20 -O3 --expt-relaxed-constexpr -I. -Isrc -arch=sm_90 -Xptxas -v -cubin
 //     -o mma_fp16x3.cubin variants/mma_fp16x3.cu
 //
-// What binds it, on an H200 at n64 c64 h256 w256 k128 (4.61 ms): fragments come too late from shared memory.
-// Two thirds of a warp's time go to the multiplications, where it waits for the tensor pipe (2.5 cycles an
-// instruction), for the fixed latency of the instruction before (2.2) and for fragments (1.4). Tensor pipe
-// 59 % of the cycles, L1 and shared memory 66 %, issue 40 %, DRAM 14 % (ncu, of warps of 1 x 32 pixels; those
-// of 2 x 16, as now, load a sixth less).
+// What binds it, on an H200 at n64 c64 h256 w256 k128, packed ahead (common/mma_ahead.cuh; 4.30 ms): a
+// group's turn of multiplications and then its epilogue, one after the other. Multiplications alone take 3.23
+// ms, with an epilogue that does not pack the next tile 3.70. results/h200/mma.md has what was tried.
 #include "variants/common/mma_plan.cuh"
 
 namespace convmish {

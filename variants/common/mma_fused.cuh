@@ -12,7 +12,8 @@
 // and a filter tap is the same tile from an address farther on, an immediate of the instruction. An input
 // element is loaded and converted once for all taps and all the block's output channels: by its group, in
 // between the multiplications of earlier stages. On its way it passes through registers, or, "staged", where
-// one term and a resident filter leave the room, through shared memory: that takes longer to begin.
+// one term and a resident filter leave the room, through shared memory: that takes longer to begin. Two terms
+// have a kernel of their own where the filter is resident: mma_ahead.cuh.
 //
 // The filter lies in the order of mma's fragments, so that a lane loads its share of a 16 x 16 matrix with
 // one instruction. It is cut in slots: the three taps of a column of the filter, of 16 input channels. Where
@@ -130,6 +131,7 @@ struct Args {
   int k_tiles, parts;     // thread blocks: `parts` for each of the blocks of output channels
   int steps;              // of 16 input channels
   int slots;              // of the filter, in shared memory
+  int stages;             // of both groups, where x is packed ahead
   std::int64_t plane;     // h * w
   int unit_count;         // units(), for who counts them in 32 bits
 
@@ -761,10 +763,10 @@ __device__ __forceinline__ void gather_rows(float (&values)[2 * kFragmentsQ], in
 
 /// The way to y of rows. By a warp's instruction, the L2 gets a request for each line of 128
 /// bytes: there are fewest where neighbouring lanes store a row. kEven: rows have an even number of outputs,
-/// so that a lane can store two as one vector.
-template <class C, bool kStaged, bool kEven>
-__device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, UnitIndex<kStaged> unit,
-                                           int k_tile) {
+/// so that a lane can store two as one vector. `between(part)` is called before each row of a channel.
+template <class C, bool kStaged, bool kEven, class Unit, class Between>
+__device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, Unit unit, int k_tile,
+                                           Between&& between) {
   // Read anew, so that what follows from it takes no registers during the multiplications.
   const int thread = ptx::thread_index();
   const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
@@ -797,6 +799,7 @@ __device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, Unit
                            std::int64_t{first_row} * args.q + column;
 #pragma unroll
       for (int row = 0; row < C::kWarpRows; ++row) {
+        between((m * 2 + half) * C::kWarpRows + row);
         float v[2 * C::kFragmentsQ];
         activate<C>(v, sums, m, row, half, affine);
         gather_rows<C::kFragmentsQ>(v, thread);
@@ -866,7 +869,7 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStage
     }
     if (C::kTerms == 2 && args.steps > kPromotionSteps) add_promoted<C>(sums, promoted);
     if constexpr (kByRows)
-      store_rows<C, kStaged, kEven>(args, sums, unit, k_tile);
+      store_rows<C, kStaged, kEven>(args, sums, unit, k_tile, [](int) {});
     else
       store_sectors<C, kEven>(args, sums, unit, k_tile);
     // A turn that nobody waits for any more is not passed.

@@ -12,12 +12,13 @@
 #include "variants/common/divide_up.hpp"
 #include "variants/common/hopper_plan.cuh"
 #include "variants/common/hopper_repack.cuh"
-#include "variants/common/mma_fused.cuh"
+#include "variants/common/mma_ahead.cuh"
 
 namespace convmish::mma {
 
-// Of a group, for x to be staged: with 8 that was measured to be faster, with 4 slower.
-inline constexpr int kFewestStagedTiles = 6;
+// Of a group, for x to be staged, or packed ahead: with 8 both were measured to be faster, staged x with 4
+// slower.
+inline constexpr int kFewestTurns = 6;
 inline constexpr int kFewestSlots = 2;  // of a ring: one in use, one being filled
 
 /// Slots of the filter that fit in shared memory beside the stages.
@@ -25,6 +26,12 @@ template <class C, bool kStaged>
 std::int64_t fitting_slots(const DeviceInfo& device) {
   constexpr std::int64_t none = shared_bytes<C, kStaged>(0), one = shared_bytes<C, kStaged>(1);
   return (device.max_shared_bytes - none) / (one - none);
+}
+
+/// Stages that fit beside all slots of the filter, where x is packed ahead.
+template <class C>
+std::int64_t fitting_stages(const DeviceInfo& device, std::int64_t all_slots) {
+  return (device.max_shared_bytes - shared_bytes_ahead<C>(0, all_slots)) / shared_bytes_ahead<C>(1, 0);
 }
 
 /// How the units of a shape are shared out. A thread block stays with its output channels.
@@ -62,9 +69,8 @@ Plan prepare_config(const Problem& problem) {
   constexpr int kMostSlots = 12;  // of a ring: more would only add to the distance
   const std::int64_t all_slots = std::int64_t{args.steps} * kFilterSize,
                      fitting = fitting_slots<C, false>(*problem.device);
-  const bool resident = all_slots <= fitting;
-  const bool staged = C::kTerms == 1 && all_slots <= fitting_slots<C, true>(*problem.device) &&
-                      division.units(shape) >= kFewestStagedTiles * division.parts;
+  const bool resident = all_slots <= fitting, turns = division.units(shape) >= kFewestTurns * division.parts;
+  const bool staged = C::kTerms == 1 && all_slots <= fitting_slots<C, true>(*problem.device) && turns;
   args.slots = static_cast<int>(resident ? all_slots : std::min<std::int64_t>(fitting, kMostSlots));
 
   const unsigned blocks = static_cast<unsigned>(args.parts) * static_cast<unsigned>(args.k_tiles);
@@ -73,6 +79,24 @@ Plan prepare_config(const Problem& problem) {
         problem.memory->allocate(std::size_t{blocks} * promoted_vectors<C>() * sizeof(float4)));
 
   const bool even = shape.q() % 2 == 0;
+  const std::string tiles = "tiles of " + std::to_string(C::kTileK) + " channels x " +
+                            std::to_string(C::kTileRows) + " rows x " + std::to_string(C::kTileColumns) +
+                            " columns, ";
+  if constexpr (C::kTerms == 2) {
+    const std::int64_t stages = fitting_stages<C>(*problem.device, all_slots);
+    if (turns && args.steps <= std::min<std::int64_t>(stages, kPromotionSteps)) {
+      args.stages = static_cast<int>(std::min<std::int64_t>(stages, C::kGroups * args.steps));
+      const auto kernel = even ? kernel_ahead<C, true> : kernel_ahead<C, false>;
+      const auto bytes = static_cast<std::size_t>(shared_bytes_ahead<C>(args.stages, all_slots));
+      hopper::allow_shared_memory(kernel, bytes);
+      const UnitsAhead<C> units{{args}};
+      Plan plan = hopper::make_plan<C::kTerms, Args, UnitsAhead<C>>(
+          problem, args, kernel, bytes, C::kThreads, blocks, 1, units.count() * units.flag_count(), packed);
+      plan.note += tiles + "filter resident, x packed ahead";
+      return plan;
+    }
+  }
+
   auto kernel = resident ? (even ? mma::kernel<C, true, false, true> : mma::kernel<C, true, false, false>)
                          : (even ? mma::kernel<C, false, false, true> : mma::kernel<C, false, false, false>);
   if constexpr (C::kTerms == 1)
@@ -83,11 +107,9 @@ Plan prepare_config(const Problem& problem) {
   Plan plan = hopper::make_plan<C::kTerms, Args, Units<C>>(
       problem, args, kernel, bytes, C::kThreads, blocks, 1,
       args.units() * C::kGroups * args.steps * C::kGroupWarps, packed);
-  plan.note += "tiles of " + std::to_string(C::kTileK) + " channels x " + std::to_string(C::kTileRows) +
-               " rows x " + std::to_string(C::kTileColumns) + " columns, " +
-               (staged     ? "filter resident, x staged"
-                : resident ? "filter resident"
-                           : std::to_string(args.slots) + " filter slots");
+  plan.note += tiles + (staged     ? "filter resident, x staged"
+                        : resident ? "filter resident"
+                                   : std::to_string(args.slots) + " filter slots");
   return plan;
 }
 
