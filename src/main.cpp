@@ -92,7 +92,13 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_DFL);
   // A file that may not grow any more fails to be written, which is told, and cleaned up after.
   std::signal(SIGXFSZ, SIG_IGN);
+  const bool is_output_open = ::fcntl(STDOUT_FILENO, F_GETFD) >= 0;
   occupy_standard_descriptors();
+  // Now, and not as for a full disk at the end: no run, and no report, should be for nothing.
+  if (!is_output_open)
+    return static_cast<int>(
+        report_failure(ExitCode::usage,
+                       "standard output is closed; want it open, or > /dev/null to discard what is printed"));
 
   ExitCode code = ExitCode::environment;
   try {

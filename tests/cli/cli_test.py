@@ -334,6 +334,15 @@ class Texts(Cli):
         self.assertEqual(completed.returncode, USAGE)
         self.assertIn("No space left on device", completed.stderr)
 
+    def test_closed_output_is_told(self):
+        for arguments in (["--version"], [*SMALL, "--json", "/dev/stdout"], [*SMALL, "--csv", "/dev/fd/1"]):
+            completed = subprocess.run(
+                ["bash", "-c", 'exec "$@" >&-', "bash", BINARY, *arguments], capture_output=True, text=True, timeout=300)
+            self.assertEqual(
+                completed.stderr,
+                "convmish-bench: standard output is closed; want it open, or > /dev/null to discard what is printed\n")
+            self.assertEqual(completed.returncode, USAGE)
+
 
 class Runs(Cli):
     def test_small_run_passes_and_reports(self):
