@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -53,6 +54,7 @@ void check_folder(const fs::path& path) {
 struct Target {
   fs::path path;  // the file itself, behind any symbolic link
   Destination destination;
+  std::optional<mode_t> mode = {};  // of the file that is replaced, without its kind
 };
 
 bool is_standard_output(const struct stat& status) {
@@ -75,7 +77,7 @@ Target resolve(const fs::path& path) {
     const fs::path file = fs::is_symlink(path, error) ? fs::canonical(path, error) : path;
     if (error) fail(path, error.message());
     check_folder(file);
-    return {file, Destination::file};
+    return {file, Destination::file, status.st_mode & 07777};
   }
   std::error_code error;
   if (const auto found = fs::symlink_status(path, error); fs::is_symlink(found))
@@ -104,14 +106,21 @@ class OutputFile {
   }
 
   /// In the target's folder, for a rename does not cross file systems. `asked` is the path of messages.
-  static OutputFile temporary(const fs::path& asked, const fs::path& folder) {
+  static OutputFile temporary(const fs::path& asked, const Target& target) {
     // Names are taken by other threads, and by what a killed process of the same number left.
     constexpr int kAttempts = 100;
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
-      const fs::path path = folder / fmt::format(".{}-{}-{}.tmp", kToolName, ::getpid(), attempt);
-      // 0666: the user's umask decides, as for any other new file.
-      const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (descriptor >= 0) return OutputFile(asked, path, descriptor, true);
+      const fs::path path =
+          folder_of(target.path) / fmt::format(".{}-{}-{}.tmp", kToolName, ::getpid(), attempt);
+      // 0666: the user's umask decides, as for any other new file. What replaces a file is never open to more
+      // people than that was, not even for a moment.
+      const int descriptor =
+          ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, target.mode.value_or(0666));
+      if (descriptor >= 0) {
+        // The umask may have taken away some. A file system that has no modes refuses: nothing is lost there.
+        if (target.mode) ::fchmod(descriptor, *target.mode);
+        return OutputFile(asked, path, descriptor, true);
+      }
       if (errno != EEXIST) break;
     }
     fail(asked, reason_of(errno));
@@ -203,7 +212,7 @@ void write_file(const fs::path& path, std::string_view contents) {
     case Destination::file:
       break;
   }
-  OutputFile file = OutputFile::temporary(path, folder_of(target.path));
+  OutputFile file = OutputFile::temporary(path, target);
   file.write(contents);
   file.replace(target.path);
 }

@@ -20,8 +20,9 @@ enum class Destination {
 Destination check_writable(const std::filesystem::path& path);
 
 /// Replaces the contents of `path` in one step: a reader, or a crash, sees the old file or the new one. On
-/// failure the old file is as it was, nothing else is left behind, and InputError says why. A symbolic link
-/// is followed; what is no file cannot be replaced, and gets the contents each time.
+/// failure the old file is as it was, nothing else is left behind, and InputError says why. The new file has
+/// the old one's mode. A symbolic link is followed; what is no file cannot be replaced, and gets the contents
+/// each time.
 void write_file(const std::filesystem::path& path, std::string_view contents);
 
 /// Replaces a file, as write_file() does, by what `contents` makes of it. Of several processes that do so to

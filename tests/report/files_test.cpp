@@ -105,6 +105,23 @@ TEST(WriteFile, NewFileHasThePermissionsOfTheUmask) {
   EXPECT_EQ(fs::status(folder.path() / "report.json").permissions(), static_cast<fs::perms>(0640));
 }
 
+TEST(WriteFile, ReplacedFileKeepsItsPermissions) {
+  const ScratchFolder folder;
+  const fs::path path = folder.path() / "report.json", link = folder.path() / "link.json";
+  fs::create_symlink("report.json", link);
+  write_file(path, "old");
+  for (const int mode : {0600, 0666, 0640, 0755}) {
+    fs::permissions(path, static_cast<fs::perms>(mode));
+    for (const fs::path& name : {path, link}) {
+      const mode_t before = ::umask(027);
+      write_file(name, "new");
+      ::umask(before);
+      EXPECT_EQ(fs::status(path).permissions(), static_cast<fs::perms>(mode)) << name;
+    }
+  }
+  EXPECT_EQ(contents(path), "new");
+}
+
 TEST(WriteFile, FailureLeavesTheOldFileAndNothingElse) {
   const ScratchFolder folder;
   const fs::path path = folder.path() / "report.json";
