@@ -79,9 +79,11 @@ Target resolve(const fs::path& path) {
     check_folder(file);
     return {file, Destination::file, status.st_mode & 07777};
   }
+  const int why_not_found = errno;
   std::error_code error;
   if (const auto found = fs::symlink_status(path, error); fs::is_symlink(found))
-    fail(path, "it is a symbolic link to a file that is not there");
+    fail(path, why_not_found == ENOENT ? "it is a symbolic link to a file that is not there"
+                                       : reason_of(why_not_found));
   else if (found.type() == fs::file_type::none)
     fail(path, error.message());
   check_folder(path);

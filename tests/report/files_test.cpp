@@ -215,13 +215,16 @@ TEST(CheckWritable, TellsWhatIsWrong) {
   const fs::path& here = folder.path();
   write_file(here / "file", "text");
   fs::create_symlink("nowhere", here / "dangling");
+  fs::create_symlink("loop", here / "loop");
 
   EXPECT_EQ(refusal(here), "cannot write " + here.string() + ": it is a folder; name a file in it");
   EXPECT_THAT(refusal(here / "missing" / "report.json"), HasSubstr("missing: No such file or directory"));
   EXPECT_THAT(refusal(here / "file" / "report.json"), HasSubstr("file is not a folder"));
   EXPECT_THAT(refusal(here / "dangling"), HasSubstr("a symbolic link to a file that is not there"));
+  EXPECT_EQ(refusal(here / "loop"),
+            "cannot write " + (here / "loop").string() + ": Too many levels of symbolic links");
   EXPECT_EQ(refusal(""), "cannot write a file whose name is empty");
-  EXPECT_THAT(folder.entries(), ::testing::UnorderedElementsAre("file", "dangling"));
+  EXPECT_THAT(folder.entries(), ::testing::UnorderedElementsAre("file", "dangling", "loop"));
 }
 
 TEST(CheckWritable, SeesPermissions) {
