@@ -367,8 +367,8 @@ CommandLine parse_command_line(std::span<const char* const> arguments) {
   for (const Option& option : table)
     if (option.takes == Takes::verb && tokens.given.contains(std::string(option.name)))
       line.verb = parse_verb(std::string(option.name));
-  // Someone who asks for help is not told about wrong values.
-  if (line.verb == Verb::help || line.verb == Verb::version) return line;
+  // Someone who adds --help to a command line is not told what is wrong with it.
+  if (tokens.given.contains("help") || tokens.given.contains("version")) return line;
 
   line.operands = read_operands(tokens.rest, line.verb);
   refuse_foreign_options(tokens, table, line.verb);

@@ -62,7 +62,7 @@ struct CommandLine {
 
 /// Reads the config file too, if one is named. Options may stand in any order; one that is given twice
 /// holds the last value, or all of them where it takes a list. Every mistake is an InputError that names the
-/// nearest valid word. With Verb::help and Verb::version nothing else is looked at.
+/// nearest valid word. With --help and --version nothing else is looked at.
 CommandLine parse_command_line(std::span<const char* const> arguments);
 
 /// The text of --help.

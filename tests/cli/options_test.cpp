@@ -186,7 +186,8 @@ TEST(CommandLine, TakesVerbsAsWordsAndAsOptions) {
 
 TEST(CommandLine, HelpsBeforeItComplainsOfValues) {
   EXPECT_EQ(parse({"--shape", "nonsense", "--config", "/nonexistent", "--help"}).verb, Verb::help);
-  EXPECT_EQ(parse({"help", "--seed", "x"}).verb, Verb::help);
+  EXPECT_EQ(parse({"explain", "tiled", "naive", "-h"}).verb, Verb::help);
+  EXPECT_EQ(parse({"list", "--seed", "x", "--version"}).verb, Verb::version);
 }
 
 TEST(CommandLine, ReadsDevices) {
@@ -300,6 +301,12 @@ TEST(CommandLine, RefusesWhatAVerbWouldIgnore) {
   EXPECT_EQ(refusal({"list", "--seed", "7"}),
             "--seed is an option of run, selftest, draw and verify, not of list");
   EXPECT_EQ(refusal({"list", "--config", "/nonexistent"}), "--config is an option of run, not of list");
+  EXPECT_EQ(refusal({"version", "foo"}), "unexpected \"foo\" behind version");
+  EXPECT_EQ(refusal({"version", "--json", "x"}),
+            "--json is an option of run, selftest and verify, not of version");
+  EXPECT_EQ(refusal({"help", "list"}), "unexpected \"list\" behind help");
+  EXPECT_EQ(refusal({"help", "--shape", "x"}),
+            "--shape is an option of run, draw, verify and explain, not of help");
   EXPECT_EQ(parse({"selftest", "--seed", "7", "--device", "cpu", "--json", "out.json"}).run.seed, 7u);
 }
 
