@@ -205,8 +205,10 @@ def with_tables(document: Path, tool: Path | None) -> str:
         text = document.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise Mistake(f"{document}: cannot be read: {error}") from error
+    if BEGIN not in text:
+        raise Mistake(f"{document}: holds no table; want one that begins as --help says")
     made, count = BLOCK.subn(make, text)
-    if count == 0 or count != text.count(BEGIN):
+    if count != text.count(BEGIN):
         raise Mistake(f"{document}: {text.count(BEGIN)} tables begin as the help says, of which {count} end so")
     return made
 

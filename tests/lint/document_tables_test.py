@@ -96,6 +96,14 @@ class DocumentTables(unittest.TestCase):
         self.assertEqual(refused.stderr.count("\n"), 1)
 
     def test_refuses_a_document_without_tables(self):
+        self.document.write_text("no table\n")
+        for action in ("--check", "--update"):
+            refused = subprocess.run([sys.executable, str(SCRIPT), action, str(self.document)],
+                                     capture_output=True, text=True)
+            self.assertEqual((refused.returncode, refused.stderr),
+                             (1, f"{self.document}: holds no table; want one that begins as --help says\n"))
+
+    def test_refuses_a_table_without_an_end(self):
         self.document.write_text("no table\n<!-- table: ratios report.json plain -->\n")
         refused = subprocess.run([sys.executable, str(SCRIPT), "--check", str(self.document)],
                                  capture_output=True, text=True)
