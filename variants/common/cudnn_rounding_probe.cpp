@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "variants/common/integers.hpp"
 
 namespace convmish {
 namespace {
@@ -118,7 +119,7 @@ bool RoundingProbe::gives_integers(const float* y) const {
   CONVMISH_CHECK_CUDA(
       cudaMemcpyAsync(outputs.data(), y, outputs.size() * sizeof(float), cudaMemcpyDeviceToHost, stream_));
   CONVMISH_CHECK_CUDA(cudaStreamSynchronize(stream_));
-  return std::ranges::all_of(outputs, [](float output) { return output == std::nearbyint(output); });
+  return are_integers(outputs);
 }
 
 }  // namespace convmish
