@@ -148,8 +148,7 @@ class TilePacker {
     }
     raised = __any_sync(~0u, raised);
     if (ptx::thread_index() % 32 == 0)
-      args_.raised[(std::int64_t{unit_} * C::kGroups + thread_group<C>()) *
-                       ((args_.steps * C::kStagePlanes * kPlanePairs<C> + 31) / 32) +
+      args_.raised[(std::int64_t{unit_} * C::kGroups + thread_group<C>()) * UnitsAhead<C>::flags(args_) +
                    pair(i) / 32] = raised;
   }
 
@@ -193,21 +192,14 @@ __device__ __forceinline__ void compute_ahead(const Args& args, ptx::SharedAddre
   for (int unit = part; unit < args.unit_count; unit += args.parts) {
     Turns<C>::wait();
     Sums<C> sums = {};
-    const int lane = ptx::thread_index() % 32;
-    const WarpPlace<C> warp(ptx::thread_index() / 32 % C::kGroupWarps);
-    // The row of a matrix that this lane gives ldmatrix the address of: see mma_slot.
-    constexpr int kSecond = C::kPairRows == 1 ? kFragmentPixels : C::kHaloColumns;
-    const int pixels = lane / 8 % 2 * C::kPlaneBytes + (warp.first_row * C::kHaloColumns + warp.first_column +
-                                                        lane % 8 + lane / 16 * kSecond) *
-                                                           kGranuleBytes;
-    ptx::SharedAddress slot =
-        slots + warp.first_k / kFragmentK * C::kTerms * kFragmentBytes + lane * (kFragmentBytes / 32);
-    ptx::SharedAddress stage = circle.stage(first);
+    const int lane_index = ptx::thread_index() % 32;
+    const LanePlace<C> lane(WarpPlace<C>(ptx::thread_index() / 32 % C::kGroupWarps), lane_index);
+    ptx::SharedAddress slot = slots + lane.fragments, stage = circle.stage(first);
     int steps = args.steps;
     do {  // for ptxas to know that it is done once: it would make another epilogue for sums of 0
 #pragma unroll
       for (int s = 0; s < kFilterSize; ++s, slot += C::kSlotBytes)
-        mma_slot<C>(sums, stage + pixels + s * kGranuleBytes, slot);
+        mma_slot<C>(sums, stage + lane.pixels + s * kGranuleBytes, slot);
       __syncwarp();
       if (ptx::thread_index() % 32 == 0) ptx::mbarrier_arrive(circle.empty(stage));
       stage = circle.stage_after(stage);
@@ -240,10 +232,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) kernel_ahead(const __grid_cons
   const int k_tile = blockIdx.x % args.k_tiles, part = blockIdx.x / args.k_tiles;
   const StageCircle<C> circle{ptx::shared_address(memory), args.stages};
   const ptx::SharedAddress slots = circle.stages + args.stages * StageCircle<C>::kStride;
-  const int bytes = args.steps * kFilterSize * C::kSlotBytes;
-  const char* const source = reinterpret_cast<const char*>(args.filter) + std::int64_t{k_tile} * bytes;
-  for (int i = threadIdx.x * 16; i < bytes; i += C::kThreads * 16) ptx::copy_async(slots + i, source + i);
-  ptx::copy_async_wait_all();
+  load_filter<C>(args, slots, k_tile);
   if (threadIdx.x == 0)
     for (int i = 0; i < args.stages; ++i)
       ptx::mbarrier_init(circle.empty(circle.stages + i * StageCircle<C>::kStride), C::kGroupWarps);

@@ -654,6 +654,22 @@ struct WarpPlace {
   }
 };
 
+/// What a lane of a warp loads: `pixels` from the start of a stage, of its row of the matrices that it gives
+/// ldmatrix the addresses of; `fragments` from the start of a slot, of its share of the warp's first
+/// fragment. See mma_slot.
+template <class C>
+struct LanePlace {
+  int pixels, fragments;
+
+  __device__ __forceinline__ LanePlace(const WarpPlace<C>& warp, int lane) {
+    constexpr int kSecond = C::kPairRows == 1 ? kFragmentPixels : C::kHaloColumns;
+    pixels = lane / 8 % 2 * C::kPlaneBytes +
+             (warp.first_row * C::kHaloColumns + warp.first_column + lane % 8 + lane / 16 * kSecond) *
+                 kGranuleBytes;
+    fragments = warp.first_k / kFragmentK * C::kTerms * kFragmentBytes + lane * (kFragmentBytes / 32);
+  }
+};
+
 /// The groups take turns: whoever waits goes on when the other has passed the turn.
 template <class C>
 struct Turns {
@@ -822,15 +838,8 @@ __device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, Unit
 template <class C, bool kResident, bool kStaged, bool kEven>
 __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStaged>& shared, int part,
                                         int k_tile, int group) {
-  const int lane = threadIdx.x % 32;
-  const WarpPlace<C> warp(threadIdx.x / 32 % C::kGroupWarps);
-  // The row of a matrix that this lane gives ldmatrix the address of: see mma_slot.
-  constexpr int kSecond = C::kPairRows == 1 ? kFragmentPixels : C::kHaloColumns;
-  const ptx::SharedAddress pixels =
-      shared.stages + lane / 8 % 2 * C::kPlaneBytes +
-      (warp.first_row * C::kHaloColumns + warp.first_column + lane % 8 + lane / 16 * kSecond) * kGranuleBytes;
-  const ptx::SharedAddress fragments =
-      warp.first_k / kFragmentK * C::kTerms * kFragmentBytes + lane * (kFragmentBytes / 32);
+  const LanePlace<C> lane(WarpPlace<C>(threadIdx.x / 32 % C::kGroupWarps), threadIdx.x % 32);
+  const ptx::SharedAddress pixels = shared.stages + lane.pixels, fragments = lane.fragments;
 
   const int tiles = static_cast<int>((args.units() - part + args.parts - 1) / args.parts);
   FilterFeed<C, kResident> feed(args, shared, k_tile, tiles);
@@ -877,6 +886,15 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStage
   }
 }
 
+/// All slots of a block of output channels, by all threads of the thread block.
+template <class C>
+__device__ __forceinline__ void load_filter(const Args& args, ptx::SharedAddress slots, int k_tile) {
+  const int bytes = args.steps * kFilterSize * C::kSlotBytes;
+  const char* const source = reinterpret_cast<const char*>(args.filter) + std::int64_t{k_tile} * bytes;
+  for (int i = threadIdx.x * 16; i < bytes; i += C::kThreads * 16) ptx::copy_async(slots + i, source + i);
+  ptx::copy_async_wait_all();
+}
+
 template <class C, bool kResident, bool kStaged, bool kEven>
 __global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__ Args args) {
 #if __CUDA_ARCH__ >= 800
@@ -885,11 +903,7 @@ __global__ void __launch_bounds__(C::kThreads, 1) kernel(const __grid_constant__
   const int group = threadIdx.x / C::kGroupThreads;
   const Shared<C, kStaged> shared(args, memory, group);
   if (kResident) {
-    const int bytes = args.steps * kFilterSize * C::kSlotBytes;
-    const char* const source = reinterpret_cast<const char*>(args.filter) + std::int64_t{k_tile} * bytes;
-    for (int i = threadIdx.x * 16; i < bytes; i += C::kThreads * 16)
-      ptx::copy_async(shared.slots + i, source + i);
-    ptx::copy_async_wait_all();
+    load_filter<C>(args, shared.slots, k_tile);
   } else if (threadIdx.x == 0) {
     for (int i = 0; i < args.slots; ++i) {
       ptx::mbarrier_init(shared.filter_full + i * 8, C::kThreads);
