@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "report/xml_text.hpp"
+#include "report/valid_text.hpp"
 
 namespace convmish {
 namespace {
@@ -126,7 +126,7 @@ std::string to_csv(const Report& report) {
   const auto add_row = [&](auto text_of) {
     std::string_view separator = "";
     for (const Column& column : kColumns) {
-      csv.append(separator).append(quoted(xml_text(text_of(column))));
+      csv.append(separator).append(quoted(valid_text(text_of(column))));
       separator = ",";
     }
     csv += kLineEnd;

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "core/shape_text.hpp"
-#include "report/xml_text.hpp"
+#include "report/valid_text.hpp"
 
 namespace convmish {
 namespace {
 
 void set(pugi::xml_node node, const char* name, std::string_view value) {
-  node.append_attribute(name).set_value(xml_text(value).c_str());
+  node.append_attribute(name).set_value(valid_text(value).c_str());
 }
 
 /// What a case is to JUnit; null where it passed.
@@ -48,7 +48,7 @@ void add_case(pugi::xml_node suite, const CaseResult& result) {
   const bool unchecked = is_unchecked(result);
   set(told, "type", unchecked ? "unchecked" : result.reason);
   set(told, "message", unchecked ? "not checked" : result.detail);
-  if (!result.repeat.empty()) told.text().set(xml_text("repeat: " + result.repeat).c_str());
+  if (!result.repeat.empty()) told.text().set(valid_text("repeat: " + result.repeat).c_str());
 }
 
 using Cases = std::vector<const CaseResult*>;

@@ -5,23 +5,27 @@
 
 namespace convmish {
 
+bool decides(const CaseResult& result, const FillResult& check) {
+  return check.verdict != Verdict::skipped &&
+         (check.verdict != Verdict::mistrusted || result.verdict == Verdict::mistrusted);
+}
+
 const FillResult* deciding_check(const CaseResult& result) {
-  const auto severity = [&](Verdict verdict) {
-    switch (verdict) {
-      case Verdict::skipped:
-        return 0;
+  const auto severity = [&](const FillResult& check) {
+    if (!decides(result, check)) return 0;
+    switch (check.verdict) {
       case Verdict::passed:
-        return 2;
+        return 1;
       case Verdict::failed:
-        return 4;
+        return 3;
       default:
-        return result.verdict == Verdict::passed ? 1 : 3;  // beside fills that passed it decides nothing
+        return 2;
     }
   };
   const auto rank = [&](const FillResult& check) {
     // Of several that did not pass the first stands: it is the one that the case's verdict tells.
     const bool passed = check.verdict == Verdict::passed;
-    return std::pair{severity(check.verdict), passed ? check.error.worst_ratio : 0.0};
+    return std::pair{severity(check), passed ? check.error.worst_ratio : 0.0};
   };
   const auto found = std::ranges::max_element(result.checks, {}, rank);  // the first of equals
   return found == result.checks.end() ? nullptr : &*found;

@@ -40,9 +40,12 @@ struct Report {
   std::vector<CaseResult> cases;
 };
 
-/// The check whose fill and error stand for the case: the first that failed, else, of a case that did not
-/// pass, the first that did not, else the one that passed and was nearest to failing. Null when the case was
-/// not checked.
+/// Whether a check says something of its case: not where the fill does not apply, nor where it proved nothing
+/// and others decided.
+bool decides(const CaseResult& result, const FillResult& check);
+
+/// The check whose fill and error stand for the case: of those that decide the first that failed, else the
+/// first that did not pass, else the one nearest to failing. Null when the case was not checked.
 const FillResult* deciding_check(const CaseResult& result);
 
 /// Whether a case counts as passed without evidence: no check, or none that applied.

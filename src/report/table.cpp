@@ -64,17 +64,11 @@ std::string worst_ratio(const CaseResult& row) {
   return check ? ratio_text(check->error.worst_ratio) : std::string();
 }
 
-/// Not where the fill does not apply, or proved nothing beside others that did.
-bool is_judged(const CaseResult& row, const FillResult& check) {
-  return check.verdict != Verdict::skipped &&
-         (check.verdict != Verdict::mistrusted || row.verdict == Verdict::mistrusted);
-}
-
 /// Of the first fill: that of another scale, `wide` above all, would say nothing beside it.
 std::string max_abs_error(const CaseResult& row) {
-  const auto judged =
-      std::ranges::find_if(row.checks, [&](const FillResult& check) { return is_judged(row, check); });
-  return judged == row.checks.end() ? std::string() : scientific(judged->error.max_abs);
+  const auto first =
+      std::ranges::find_if(row.checks, [&](const FillResult& check) { return decides(row, check); });
+  return first == row.checks.end() ? std::string() : scientific(first->error.max_abs);
 }
 
 std::optional<double> least_ms(const CaseResult& row) {
@@ -269,7 +263,7 @@ std::string unjudged_lines(std::span<const CaseResult> cases, int width) {
   std::string out;
   for (const CaseResult& result : cases)
     for (const FillResult& check : result.checks)
-      if (result.verdict == Verdict::passed && check.fill && !is_judged(result, check))
+      if (result.verdict == Verdict::passed && check.fill && !decides(result, check))
         out += folded(
             fmt::format("{}: not judged on {}: {}", name_of(result), to_string(*check.fill), check.detail),
             width, 2);

@@ -27,9 +27,8 @@ std::string describe_wrong(const ErrorSummary& error, const std::string& forensi
   const OutputAt& first = *error.first_wrong_at;
   const OutputAt& worst = *error.worst_at;
   return fmt::format(
-      "{} of {} outputs are wrong{}: {}; first at n{} k{} p{} q{}: {:.9g} instead of {:.9g}; worst at n{} "
-      "k{} "
-      "p{} q{}: {:.9g} instead of {:.9g}, {:.6g} times the allowed error",
+      "{} of {} outputs are wrong{}: {}; first at n{} k{} p{} q{}: {:.9g} instead of {:.9g}; "
+      "worst at n{} k{} p{} q{}: {:.9g} instead of {:.9g}, {:.6g} times the allowed error",
       error.wrong, error.compared,
       error.nan_outputs ? fmt::format(" ({} are NaN)", error.nan_outputs) : std::string(), forensics, first.n,
       first.k, first.p, first.q, first.found, first.expected, worst.n, worst.k, worst.p, worst.q, worst.found,

@@ -25,7 +25,8 @@ TEST(AreIntegers, FindsTheOnlyOneThatIsNone) {
     }
 }
 
-TEST(AreIntegers, NotANumberIsNone) {
+TEST(AreIntegers, WhatIsNotFiniteIsNone) {
+  EXPECT_FALSE(are_integers(std::vector{1.f, -std::numeric_limits<float>::infinity()}));
   EXPECT_FALSE(are_integers(std::vector{1.f, std::numeric_limits<float>::quiet_NaN(), 2.f}));
   EXPECT_FALSE(are_integers(std::vector{-std::numeric_limits<float>::quiet_NaN()}));
 }

@@ -5,7 +5,7 @@
 
 #include <pugixml.hpp>
 
-#include "report/xml_text.hpp"
+#include "report/valid_text.hpp"
 #include "sample_reports.hpp"
 
 namespace convmish {
@@ -94,15 +94,15 @@ TEST(JUnit, EscapesWhatAVariantBrings) {
 }
 
 TEST(XmlText, KeepsWhatXmlCanHold) {
-  EXPECT_EQ(xml_text("plain\ttext\nof \u00fc and \U0001F600"), "plain\ttext\nof \u00fc and \U0001F600");
-  EXPECT_EQ(xml_text(std::string_view("\0\x08\x0b", 3)), "\uFFFD\uFFFD\uFFFD");
-  EXPECT_EQ(xml_text("\xEF\xBF\xBE\xEF\xBF\xBF"), "\uFFFD\uFFFD") << "U+FFFE and U+FFFF";
-  EXPECT_EQ(xml_text("\xC3"
-                     "A"),
+  EXPECT_EQ(valid_text("plain\ttext\nof \u00fc and \U0001F600"), "plain\ttext\nof \u00fc and \U0001F600");
+  EXPECT_EQ(valid_text(std::string_view("\0\x08\x0b", 3)), "\uFFFD\uFFFD\uFFFD");
+  EXPECT_EQ(valid_text("\xEF\xBF\xBE\xEF\xBF\xBF"), "\uFFFD\uFFFD") << "U+FFFE and U+FFFF";
+  EXPECT_EQ(valid_text("\xC3"
+                       "A"),
             "\uFFFDA")
       << "a character that is cut short";
-  EXPECT_EQ(xml_text("\xED\xA0\x80").substr(0, 3), "\uFFFD") << "a surrogate";
-  EXPECT_EQ(xml_text("\xE2\x82"), "\uFFFD\uFFFD") << "cut short at the end";
+  EXPECT_EQ(valid_text("\xED\xA0\x80").substr(0, 3), "\uFFFD") << "a surrogate";
+  EXPECT_EQ(valid_text("\xE2\x82"), "\uFFFD\uFFFD") << "cut short at the end";
 }
 
 }  // namespace

@@ -7,9 +7,10 @@
 
 namespace convmish {
 
-/// NaN is none; an infinity, being its own nearest integer, is one.
+/// NaN and the infinities are none.
 inline bool are_integers(std::span<const float> values) {
-  return std::ranges::all_of(values, [](float value) { return value == std::nearbyint(value); });
+  return std::ranges::all_of(
+      values, [](float value) { return std::isfinite(value) && value == std::nearbyint(value); });
 }
 
 }  // namespace convmish

@@ -1,4 +1,4 @@
-#include "report/xml_text.hpp"
+#include "report/valid_text.hpp"
 
 #include <boost/locale/utf.hpp>
 
@@ -14,7 +14,7 @@ bool is_xml_character(utf::code_point c) {
 
 }  // namespace
 
-std::string xml_text(std::string_view text) {
+std::string valid_text(std::string_view text) {
   constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
   std::string out;
   for (auto at = text.begin(); at != text.end();) {
