@@ -3,6 +3,7 @@
 // own.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -22,6 +23,7 @@ class FakeDevice : public Device {
   bool gives_old_clocks = false;  // wherever it may
   std::function<MeasuredCeilings()> rates = [] { return MeasuredCeilings{}; };
   double rested_ms = 0;
+  std::size_t held_bytes = 0, most_held_bytes = 0;  // of all buffers
   std::string gap_of_build;
   std::optional<std::int64_t> free;  // bytes; nothing: as many as the host has
   DeviceInfo looks = make_cpu_device()->info();
@@ -43,7 +45,9 @@ class FakeDevice : public Device {
   const DeviceInfo& info() const override { return looks; }
   void describe(Environment& environment) const override { cpu_->describe(environment); }
   std::int64_t free_bytes() override { return free.value_or(cpu_->free_bytes()); }
-  std::unique_ptr<Buffer> allocate(std::size_t bytes) override { return cpu_->allocate(bytes); }
+  std::unique_ptr<Buffer> allocate(std::size_t bytes) override {
+    return std::make_unique<CountedBuffer>(cpu_->allocate(bytes), *this);
+  }
   void download(void* host, const void* device, std::size_t bytes) override {
     cpu_->download(host, device, bytes);
   }
@@ -71,6 +75,26 @@ class FakeDevice : public Device {
   }
 
  private:
+  class CountedBuffer : public Buffer {
+   public:
+    CountedBuffer(std::unique_ptr<Buffer> buffer, FakeDevice& device)
+        : buffer_(std::move(buffer)), device_(device) {
+      device_.held_bytes += bytes();
+      device_.most_held_bytes = std::max(device_.most_held_bytes, device_.held_bytes);
+    }
+    CountedBuffer(const CountedBuffer&) = delete;
+    CountedBuffer& operator=(const CountedBuffer&) = delete;
+    ~CountedBuffer() override { device_.held_bytes -= bytes(); }
+    void* data() override { return buffer_->data(); }
+    std::size_t bytes() const override { return buffer_->bytes(); }
+    Damage damage() override { return buffer_->damage(); }
+    void lay_guards() override { buffer_->lay_guards(); }
+
+   private:
+    std::unique_ptr<Buffer> buffer_;
+    FakeDevice& device_;
+  };
+
   std::unique_ptr<Device> cpu_ = make_cpu_device();
   std::optional<ClockState> last_clocks_;
 };

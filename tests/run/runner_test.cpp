@@ -55,6 +55,27 @@ TEST(Runner, PassesAnHonestVariantOnEveryFillAndTimesIt) {
   EXPECT_TRUE(result.prepare_ms);
 }
 
+/// Of the tensors that a launch takes and gives.
+std::size_t tensor_bytes(const Shape& shape) {
+  return sizeof(float) * static_cast<std::size_t>(shape.x_elements() + shape.filter_elements() + shape.k +
+                                                  shape.y_elements());
+}
+
+// The device's own memory for the reference is measured in tests/gpu.
+TEST(Runner, ChecksHoldLittleBesideTheVariantsTensors) {
+  const Shape shape{.n = 3, .c = 1, .h = 1026, .w = 1026, .k = 2};
+  Shape reduced = shape;
+  reduced.n = check_batch(shape, /*first=*/false);
+  ASSERT_EQ(reduced.n, 1);
+  RunnerOptions options = quick();
+  options.run.time = false;
+  FakeDevice device;
+  const Variant honest = host_variant("honest");
+  EXPECT_EQ(run_shape(device, {&honest}, shape, options).front().verdict, Verdict::passed);
+  EXPECT_LE(device.most_held_bytes, tensor_bytes(shape) + tensor_bytes(reduced));
+  EXPECT_EQ(device.held_bytes, 0u);
+}
+
 TEST(Runner, FailsAWrongResultAndDoesNotTimeIt) {
   const CaseResult result =
       run_one(host_variant("no_bias", [](const Problem& problem, const LaunchArgs& args) {
