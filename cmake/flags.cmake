@@ -12,9 +12,10 @@ string(REPLACE "-Wconversion,-Wsign-conversion" "-Wno-unused-parameter" cuda_hos
 target_compile_options(convmish_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:${host_warnings}>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${cuda_host_warnings} --expt-relaxed-constexpr -lineinfo>
-  # Build paths stay out of reports and of the binary.
+  # Build paths stay out of reports and of the binary. nvcc hands on what it is given unquoted: a path may hold
+  # spaces.
   $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>
-  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler="-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=">)
 target_include_directories(convmish_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
 
 if(CONVMISH_SANITIZE)
