@@ -25,17 +25,13 @@ namespace {
 
 constexpr int kTerms = 1;
 
-/// Whether the row ring takes the shape: its products come in rows of 128 or 256 pixels and in pairs of 64
+/// Whether the row ring takes the shape: its products come in tiles of 128 pixels of a row and in pairs of 64
 /// channels, and it wants both well filled. Packed is what was measured to be faster: a row that does not
 /// fill one product, or that fills one but is no multiple of 16 bytes, and so beyond tensor copies; and odd
 /// rows, whose outputs are stored one by one.
 bool suits_row_ring(const Shape& shape) {
   namespace ring = hopper::row_ring;
-  const std::int64_t last_strip = (shape.q() - 1) % ring::kStripColumns + 1;
-  const std::int64_t row_pixels = shape.q() / ring::kStripColumns * ring::kRowPixels +
-                                  (last_strip == ring::kStripColumns
-                                       ? 0
-                                       : divide_up(last_strip, hopper::kBlockPixels) * hopper::kBlockPixels);
+  const std::int64_t row_pixels = divide_up(shape.q(), hopper::kBlockPixels) * hopper::kBlockPixels;
   return shape.c <= hopper::kBlockC && shape.k > hopper::kBlockK && 4 * row_pixels <= 5 * shape.q() &&
          shape.w >= hopper::kBlockPixels && shape.q() % 2 == 0 &&
          (shape.w % 4 == 0 || row_pixels > hopper::kBlockPixels) &&
@@ -58,7 +54,8 @@ Plan prepare_row_ring(const Problem& problem) {
       problem, args, kernel, sizeof(SharedStorage), kThreads,
       static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks), kClusterBlocks,
       shape.n * args.strips * shape.h * hopper::kPlanes, packed);
-  plan.note += "row ring, " + std::to_string(args.strips) + " strips of columns";
+  plan.note += "row ring, " + std::to_string(args.strips) + (args.strips == 1 ? " strip" : " strips");
+  plan.note += " of columns";
   return plan;
 }
 

@@ -245,6 +245,10 @@ __device__ __forceinline__ void store_shared(SharedAddress destination, int v) {
   asm volatile("st.shared.s32 [%0], %1;" ::"r"(destination), "r"(v) : "memory");
 }
 
+__device__ __forceinline__ void store_shared(SharedAddress destination, std::uint16_t v) {
+  asm volatile("st.shared.u16 [%0], %1;" ::"r"(destination), "h"(v) : "memory");
+}
+
 __device__ __forceinline__ int load_shared_int(SharedAddress source) {
   int v;
   asm volatile("ld.shared.s32 %0, [%1];" : "=r"(v) : "r"(source) : "memory");

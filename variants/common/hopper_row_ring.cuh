@@ -3,7 +3,7 @@
 //
 // A cluster of two thread blocks walks down a run of output rows. Each block computes 64 of the cluster's 128
 // output channels, so both need every input row: each converts half of the input channels to fp16 and copies
-// the result to its peer, and a row of x is read once.
+// the result to its peer, and a row of x is read once. Rows wider than a ring slot are cut in strips.
 //
 //   producer, 1 warpgroup    global fp32 -> (tensor copy) stage -> registers -> fp16 -> ring slot, here and
 //                            (bulk copy) in the peer
@@ -32,15 +32,17 @@ inline constexpr int kClusterK = kClusterBlocks * kBlockK;
 inline constexpr int kConsumers = 4;
 inline constexpr int kWarpsPerGroup = 4;
 inline constexpr int kConsumerThreads = 128 * kConsumers, kThreads = 128 + kConsumerThreads;
-inline constexpr int kRowPixels = 256;                                // input pixels of a ring slot
-inline constexpr int kStripColumns = kRowPixels - (kFilterSize - 1);  // outputs that a slot serves
-inline constexpr int kTilesPerRow = kRowPixels / kBlockPixels;
-inline constexpr int kRingRows = 4;  // 3 in use, 1 being filled
+inline constexpr int kTilesPerRow = 2;
+inline constexpr int kStripColumns = kTilesPerRow * kBlockPixels;  // outputs that a ring slot serves
+inline constexpr int kTailPixels = 4;  // kFilterSize - 1 are needed, 16 bytes are the least of a tensor copy
+inline constexpr int kRowPixels = kStripColumns + kTailPixels;  // input pixels of a slot
+inline constexpr int kRingRows = 4;                             // 3 in use, 1 being filled
 inline constexpr int kPlaneBytes = kRowPixels * kGranuleBytes;
-inline constexpr int kPieces = 4;  // a producer brings rows in pieces
-inline constexpr int kPiecePixels = kRowPixels / kPieces;
+inline constexpr int kPieces = 4;  // a producer brings rows in pieces, and with the last of them the tail
+inline constexpr int kPiecePixels = kStripColumns / kPieces;
 inline constexpr int kStages = 3;  // pieces on their way to a producer warp
 inline constexpr int kStageBytes = kPlaneChannels * kPiecePixels * sizeof(float);
+inline constexpr int kTailBytes = kPlaneChannels * kTailPixels * sizeof(float);
 inline constexpr int kPlanesPerBlock = kPlanes / kClusterBlocks;
 static_assert(kPlanesPerBlock == kWarpsPerGroup, "one producer warp a plane");
 // Of a consumer's registers, 64 are for its sums.
@@ -63,15 +65,20 @@ struct Args {
   int parts;                    // runs of rows that the batch is divided in
   std::int64_t channel_stride;  // of x
   bool mapped;                  // a tensor copy can read x
-  CUtensorMap map;              // of x, if so: boxes of kPiecePixels of kPlaneChannels
+  CUtensorMap piece_map;        // of x, if so: boxes of kPiecePixels of kPlaneChannels
+  CUtensorMap tail_map;         // of kTailPixels
 
   CONVMISH_HD std::int64_t total_rows() const { return std::int64_t{n} * strips * p; }
   __device__ int row_id(int image_strip, int row) const { return image_strip * h + row; }
+  /// Whether any strip has outputs that need a slot's last pixels.
+  __device__ bool has_tail() const { return w > kStripColumns; }
 
-  /// To be called when x is known. A tensor copy's columns must be multiples of 16 bytes, as strips are not.
+  /// To be called when x is known.
   void map_x() {
-    mapped = strips == 1 && can_map(x, w);
-    if (mapped) map = tensor_map(x, {w, h, c, n}, {kPiecePixels, 1, kPlaneChannels, 1});
+    mapped = can_map(x, w);
+    if (!mapped) return;
+    piece_map = tensor_map(x, {w, h, c, n}, {kPiecePixels, 1, kPlaneChannels, 1});
+    tail_map = tensor_map(x, {w, h, c, n}, {kTailPixels, 1, kPlaneChannels, 1});
   }
 };
 
@@ -156,9 +163,10 @@ struct InputRow {
   }
 };
 
-/// Where a piece of a plane arrives.
+/// Where a piece of a plane arrives, and the tail with the last one.
 struct Stage {
   ptx::SharedAddress first, full;
+  ptx::SharedAddress tail;  // all of a warp's stages have the same: a row has one
 
   __device__ __forceinline__ ptx::SharedAddress at(int c, int pixel) const {
     return first + (c * kPiecePixels + pixel) * sizeof(float);
@@ -167,14 +175,19 @@ struct Stage {
   /// Sends for a piece. By a whole warp.
   __device__ __forceinline__ void fetch(const Args& args, const InputRow& from, int plane, int piece,
                                         int lane) const {
+    const bool with_tail = piece == kPieces - 1 && args.has_tail();
     const int column = from.strip * kStripColumns + piece * kPiecePixels;
     if (args.mapped) {
       if (lane > 0) return;
-      ptx::mbarrier_arrive_expect_tx(full, kStageBytes);
-      ptx::tensor_copy_from_global(first, args.map, {column, from.row, plane * kPlaneChannels, from.image},
-                                   full, ptx::kEvictFirst);
+      const auto copy = [&](ptx::SharedAddress to, const CUtensorMap& map, int first_column) {
+        ptx::tensor_copy_from_global(to, map, {first_column, from.row, plane * kPlaneChannels, from.image},
+                                     full, ptx::kEvictFirst);
+      };
+      ptx::mbarrier_arrive_expect_tx(full, with_tail ? kStageBytes + kTailBytes : kStageBytes);
+      copy(first, args.piece_map, column);
+      if (with_tail) copy(tail, args.tail_map, column + kPiecePixels);
     } else {
-      fetch_by_lane(args, from, plane, column, lane);
+      fetch_by_lane(args, from, plane, column, with_tail, lane);
       ptx::async_copy_arrive(full);
     }
   }
@@ -185,27 +198,34 @@ struct Stage {
  private:
   /// Each lane two pixels at a time: both exist or neither, for rows are even.
   __device__ __forceinline__ void fetch_by_lane(const Args& args, const InputRow& from, int plane, int column,
-                                                int lane) const {
+                                                bool with_tail, int lane) const {
     constexpr int kPixels = 2;
-    const int first = kPixels * lane, channels = args.c - plane * kPlaneChannels;
+    const int channels = args.c - plane * kPlaneChannels;
     const float* source = args.x +
                           (std::int64_t{from.image} * args.c + plane * kPlaneChannels) * args.channel_stride +
-                          std::int64_t{from.row} * args.w + column + first;
+                          std::int64_t{from.row} * args.w + column;
+    if (constexpr int kLanes = kTailPixels / kPixels; with_tail && lane < kPlaneChannels * kLanes) {
+      const int c = lane / kLanes, pixel = kPiecePixels + lane % kLanes * kPixels;
+      ptx::async_copy_or_zero<kPixels>(tail + kPixels * lane * sizeof(float),
+                                       source + c * args.channel_stride + pixel,
+                                       c < channels && column + pixel < args.w);
+    }
+    const int pixel = kPixels * lane;
+    static_assert(kPiecePixels == 32 * kPixels);
+    source += pixel;
 #pragma unroll
     for (int c = 0; c < kPlaneChannels; ++c, source += args.channel_stride)
-#pragma unroll
-      for (int i = 0; i < kPiecePixels; i += 32 * kPixels)
-        ptx::async_copy_or_zero<kPixels>(at(c, first + i), source + i,
-                                         c < channels && column + first + i < args.w);
+      ptx::async_copy_or_zero<kPixels>(at(c, pixel), source, c < channels && column + pixel < args.w);
   }
 };
 
 struct SharedStorage {
   alignas(1024) __half filter[kTaps][kBlockK][kBlockC];
-  // Tile 1 with tap s reads 2 pixels past a plane: the next plane's, or the stage's. Those are columns
-  // of the product that no output needs.
+  // Where no strip has a tail, that part of a slot is never written: what comes of it are columns of the
+  // product that no output needs.
   alignas(128) __half ring[kRingRows][kPlanes][kRowPixels][kPlaneChannels];
   alignas(128) float stage[kWarpsPerGroup][kStages][kPlaneChannels][kPiecePixels];
+  alignas(128) float tail[kWarpsPerGroup][kPlaneChannels][kTailPixels];
   std::uint64_t row_full[kRingRows];
   std::uint64_t row_empty[kRingRows];
   std::uint64_t stage_full[kWarpsPerGroup][kStages];
@@ -272,14 +292,27 @@ class Piece {
   uint4 granules_[kLanePixels];
 };
 
+/// Takes a tail from where it has arrived to the ring, a lane one channel of one pixel. Returns whether
+/// rounding has cost this lane's value more than its share.
+__device__ __forceinline__ bool move_tail(ptx::SharedAddress from, ptx::SharedAddress to, int lane) {
+  static_assert(kPlaneChannels * kTailPixels == 32);
+  const int pixel = lane / kPlaneChannels, c = lane % kPlaneChannels;
+  const float value = ptx::load_shared_float(from + (c * kTailPixels + pixel) * sizeof(float));
+  ptx::store_shared(to + lane * sizeof(__half), __half_as_ushort(__float2half_rn(scale_x(value))));
+  return split_loses_bits<1>(value * kXScale);
+}
+
 /// Fills the ring: each warp one plane of 8 channels of every row.
 __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& shared, int part, int rank,
                                              int warp) {
   const int lane = threadIdx.x % 32;
   const int plane = rank * kPlanesPerBlock + warp;
   const ptx::SharedAddress first_stage = ptx::shared_address(shared.stage[warp]),
-                           first_full = ptx::shared_address(shared.stage_full[warp]);
-  const auto stage_at = [=](unsigned i) { return Stage{first_stage + i * kStageBytes, first_full + i * 8}; };
+                           first_full = ptx::shared_address(shared.stage_full[warp]),
+                           tail_stage = ptx::shared_address(shared.tail[warp]);
+  const auto stage_at = [=](unsigned i) {
+    return Stage{first_stage + i * kStageBytes, first_full + i * 8, tail_stage};
+  };
 
   InputRow ahead(args, part);  // whose pieces are sent for
   for (int i = 0; i < kStages && ahead.left > 0; ++i) stage_at(i).fetch(args, ahead, plane, i, lane);
@@ -312,6 +345,8 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
       piece.store(slot_plane + i * kPiecePixels * kGranuleBytes, lane);
       if (suspects) raised |= piece.lost_bits();
     }
+    if (args.has_tail())  // it has come with the last piece
+      raised |= move_tail(tail_stage, slot_plane + kStripColumns * kGranuleBytes, lane);
     raised = __any_sync(~0u, raised);
     ptx::fence_proxy_async();  // wgmma and the bulk copy read what was just written
     __syncwarp();              // every lane has written to the slot
