@@ -459,86 +459,59 @@ struct EpilogueLane {
 /// A lane's two neighbouring pixels (elements e = 0, 1 of fragment j) lie in a sector that starts `head`
 /// pixels after a fragment does. Sector s of a tile is its pixels 8 (s - 1) + head ... + 7: a lane's elements
 /// that come before `head` in their fragment ("early") belong to sector s = j, the others to s = j + 1. So
-/// sectors 1 ... 15 are whole, and sectors 0 and 16 are shared with the tiles before and after it: a lane has
-/// elements in only one of the two. Rows have an even number of outputs, so that a lane's two elements are
-/// never in different sectors.
+/// sectors 1 ... 15 are whole, but for the one in which a narrow tile ends, and sectors 0 and 16 are shared
+/// with the tiles before and after it: a lane has elements in only one of the two. Rows have an even number
+/// of outputs, so that a lane's two elements are never in different sectors.
 class Epilogue {
  public:
-  static constexpr int kTileSectors = kBlockPixels / kSector;  // 16; with the skew a tile touches one more
-  /// From this width on, sectors 1 ... 15 are whole at any alignment.
-  static constexpr int kWholeWidth = (kTileSectors - 1) * kSector + 6;
-
-  __device__ __forceinline__ Epilogue(const EpilogueLane& lane, const Tile& tile)
-      : me_(lane), tile_(tile), pixel_(2 * (lane.lane % 4)) {}
-
-  __device__ __forceinline__ void run(const Accumulator& sums) {
-    if (tile_.width >= kWholeWidth)
-      store_sectors(sums);
-    else
-      store_fragments(sums);
-  }
-
- private:
-  /// Where sector 0 starts: `shift` floats after the tile.
-  __device__ __forceinline__ void set_out(int shift) {
-    out_[0] = me_.y + (tile_.at + me_.channel_at) + shift + place_;
+  __device__ __forceinline__ Epilogue(const EpilogueLane& lane, const Tile& tile) : me_(lane) {
+    const int pixel = 2 * (me_.lane % 4), head = -static_cast<int>(tile.at + me_.channel_at) & (kSector - 1);
+    early_ = pixel < head;
+    const int first = early_ ? pixel : pixel - kSector;
+    end_ = tile.width - first;
+    out_[0] = me_.y + (tile.at + me_.channel_at) + first;
     out_[1] = out_[0] + me_.half_step;
     asm volatile("" : "+l"(out_[0]), "+l"(out_[1]));  // else 64-bit addresses are rebuilt at every use
   }
 
-  __device__ __forceinline__ float pre_activation(float sum, int t) const {
-    return __fmaf_rn(sum, me_.affine[t / 2].scale, me_.affine[t / 2].bias);
-  }
-
-  /// A narrow tile: every lane stores its own pixels, sectors in parts.
-  __device__ __forceinline__ void store_fragments(const Accumulator& sums) {
-    place_ = pixel_;
-    set_out(0);
-#pragma unroll
-    for (int j = 0; j < kTileSectors; ++j) {
-      if (j * kSector >= tile_.width) continue;
-      float v[4];
-#pragma unroll
-      for (int t = 0; t < 4; ++t) v[t] = pre_activation(sums[4 * j + t], t);
-      mish_of_mish_of_ln2(v);
-      store_pairs(v, j, j * kSector + pixel_ < tile_.width);
-    }
-  }
-
-  __device__ __forceinline__ void store_sectors(const Accumulator& sums) {
-    head_ = -static_cast<int>(tile_.at + me_.channel_at) & (kSector - 1);
-    early_ = pixel_ < head_;
-    place_ = pixel_ - head_ & kSector - 1;
-    set_out(head_ - kSector);
-
-    constexpr int kGroup = 4;  // sectors that go through the activation together
+  /// Sectors go through the activation in groups, but for groups in which no lane has elements. Where all
+  /// have, the branch still keeps the groups apart: forms in which the compiler mixed them were slower.
+  __device__ __forceinline__ void run(const Accumulator& sums) {
+    constexpr int kGroup = 4;
     static_assert(kTileSectors % kGroup == 0);
 #pragma unroll
     for (int first = 0; first < kTileSectors; first += kGroup) {
+      int sector[kGroup];
+      bool exist[kGroup], any = false;  // this lane's elements
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) {
+        const int s = first + i;  // 0 stands for 16 as well
+        sector[i] = s == 0 && !early_ ? kTileSectors : s;
+        exist[i] = sector[i] * kSector < end_;
+        any |= exist[i];
+      }
+      if (!__any_sync(~0u, any)) continue;
       float v[4 * kGroup];
 #pragma unroll
       for (int i = 0; i < kGroup; ++i)
 #pragma unroll
         for (int t = 0; t < 4; ++t) {
-          const int s = first + i;  // 0 stands for 16 as well
+          const int s = first + i;
           const int early = 4 * s + t, late = 4 * ((s + kTileSectors - 1) % kTileSectors) + t;
           v[4 * i + t] = pre_activation(early_ ? sums[early] : sums[late], t);
         }
       mish_of_mish_of_ln2(v);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i)
-        if (first + i == 0)
-          store_edges(v);
-        else
-          store_pairs(v + 4 * i, first + i, true);
+      for (int i = 0; i < kGroup; ++i) store_pairs(v + 4 * i, sector[i], exist[i]);
       __syncwarp();
     }
   }
 
-  /// Sectors 0 and 16, each as far as it is this tile's.
-  __device__ __forceinline__ void store_edges(const float* v) {
-    const bool late = !early_ && kBlockPixels - kSector + pixel_ < tile_.width;
-    store_pairs(v, early_ ? 0 : kTileSectors, early_ || late);
+ private:
+  static constexpr int kTileSectors = kBlockPixels / kSector;  // 16; with the skew a tile touches one more
+
+  __device__ __forceinline__ float pre_activation(float sum, int t) const {
+    return __fmaf_rn(sum, me_.affine[t / 2].scale, me_.affine[t / 2].bias);
   }
 
   /// A lane's elements of both its channels.
@@ -552,11 +525,10 @@ class Epilogue {
   }
 
   const EpilogueLane& me_;
-  const Tile& tile_;
-  int pixel_;      // this lane's first in a fragment
-  float* out_[2];  // its place in sector 0, in its two channels
-  int head_, place_;
   bool early_;
+  // Of this lane, as if sector 0 were one of its own:
+  float* out_[2];  // where its elements go, in its two channels
+  int end_;        // pixels from there to the tile's end
 };
 
 __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& shared, int part, int rank,
