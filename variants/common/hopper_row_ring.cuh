@@ -34,7 +34,8 @@ inline constexpr int kWarpsPerGroup = 4;
 inline constexpr int kConsumerThreads = 128 * kConsumers, kThreads = 128 + kConsumerThreads;
 inline constexpr int kTilesPerRow = 2;
 inline constexpr int kStripColumns = kTilesPerRow * kBlockPixels;  // outputs that a ring slot serves
-inline constexpr int kTailPixels = 4;  // kFilterSize - 1 are needed, 16 bytes are the least of a tensor copy
+inline constexpr int kLead = 2;  // pixels that a slot may hold before a row's own: see Args::map_x
+inline constexpr int kTailPixels = kFilterSize - 1 + kLead;
 inline constexpr int kRowPixels = kStripColumns + kTailPixels;  // input pixels of a slot
 inline constexpr int kRingRows = 4;                             // 3 in use, 1 being filled
 inline constexpr int kPlaneBytes = kRowPixels * kGranuleBytes;
@@ -65,6 +66,7 @@ struct Args {
   int parts;                    // runs of rows that the batch is divided in
   std::int64_t channel_stride;  // of x
   bool mapped;                  // a tensor copy can read x
+  int paired;                   // 1: as two rows in one; else 0
   CUtensorMap piece_map;        // of x, if so: boxes of kPiecePixels of kPlaneChannels
   CUtensorMap tail_map;         // of kTailPixels
 
@@ -73,12 +75,19 @@ struct Args {
   /// Whether any strip has outputs that need a slot's last pixels.
   __device__ bool has_tail() const { return w > kStripColumns; }
 
-  /// To be called when x is known.
+  /// Pixels of a row's slot before its own.
+  __device__ int lead(int row) const { return (row & paired) * kLead; }
+
+  /// To be called when x is known. Tensor copies begin at multiples of 16 bytes, as do a map's rows. Where
+  /// only every second row of x does, the map's are two of x, and copies of those between begin kLead pixels
+  /// before them.
   void map_x() {
-    mapped = can_map(x, w);
+    const int rows = w % 4 == 0 ? 1 : 2;
+    mapped = h % rows == 0 && can_map(x, rows * std::int64_t{w});
+    paired = mapped ? rows - 1 : 0;
     if (!mapped) return;
-    piece_map = tensor_map(x, {w, h, c, n}, {kPiecePixels, 1, kPlaneChannels, 1});
-    tail_map = tensor_map(x, {w, h, c, n}, {kTailPixels, 1, kPlaneChannels, 1});
+    piece_map = tensor_map(x, {rows * w, h / rows, c, n}, {kPiecePixels, 1, kPlaneChannels, 1});
+    tail_map = tensor_map(x, {rows * w, h / rows, c, n}, {kTailPixels, 1, kPlaneChannels, 1});
   }
 };
 
@@ -179,13 +188,15 @@ struct Stage {
     const int column = from.strip * kStripColumns + piece * kPiecePixels;
     if (args.mapped) {
       if (lane > 0) return;
-      const auto copy = [&](ptx::SharedAddress to, const CUtensorMap& map, int first_column) {
-        ptx::tensor_copy_from_global(to, map, {first_column, from.row, plane * kPlaneChannels, from.image},
+      const int row = from.row >> args.paired;
+      const int first_column = column + (from.row & args.paired) * (args.w - kLead);
+      const auto copy = [&](ptx::SharedAddress to, const CUtensorMap& map, int at) {
+        ptx::tensor_copy_from_global(to, map, {first_column + at, row, plane * kPlaneChannels, from.image},
                                      full, ptx::kEvictFirst);
       };
       ptx::mbarrier_arrive_expect_tx(full, with_tail ? kStageBytes + kTailBytes : kStageBytes);
-      copy(first, args.piece_map, column);
-      if (with_tail) copy(tail, args.tail_map, column + kPiecePixels);
+      copy(first, args.piece_map, 0);
+      if (with_tail) copy(tail, args.tail_map, kPiecePixels);
     } else {
       fetch_by_lane(args, from, plane, column, with_tail, lane);
       ptx::async_copy_arrive(full);
@@ -415,15 +426,17 @@ __device__ __forceinline__ void pass_turn(int consumer) {
 }
 
 /// sums = the tile's 9 taps. Passes the turn before the last tap, so that the tensor cores never run dry.
-__device__ __forceinline__ void mma_stage(Accumulator& sums, SharedStorage& shared, RowRelease& rows, int row,
-                                          int first_pixel, int consumer) {
+__device__ __forceinline__ void mma_stage(const Args& args, Accumulator& sums, SharedStorage& shared,
+                                          RowRelease& rows, const Run& run, int row, int first_pixel,
+                                          int consumer) {
   wait_for_turn(consumer);
 #pragma unroll
   for (int r = 0; r < kFilterSize; ++r) {
     const unsigned slot = rows.wait(row + r);
     ptx::wgmma_fence();
+    const int first = args.lead(run.first_row + row + r) + first_pixel;
     const std::uint64_t pixels =
-        pixel_descriptor(ptx::shared_address(shared.ring[slot]) + first_pixel * kGranuleBytes, kPlaneBytes);
+        pixel_descriptor(ptx::shared_address(shared.ring[slot]) + first * kGranuleBytes, kPlaneBytes);
     const std::uint64_t filter = filter_descriptor(ptx::shared_address(shared.filter[r * kFilterSize]));
 #pragma unroll
     for (int s = 0; s < kFilterSize; ++s) {
@@ -565,7 +578,7 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
       const int row = t >> row_shift, column_tile = t & (tiles_per_row - 1);
       rows.release_until(row);
       Accumulator sums;
-      mma_stage(sums, shared, rows, row, column_tile * kBlockPixels, consumer);
+      mma_stage(args, sums, shared, rows, run, row, column_tile * kBlockPixels, consumer);
       const int next = t + kConsumers;
       rows.release_until(next < tiles ? min(next >> row_shift, row + kFilterSize) : row + kFilterSize);
 
