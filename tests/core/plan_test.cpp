@@ -204,6 +204,8 @@ TEST(EdgesConfig, HoldsTheEdgesAndStaysSmall) {
   for (const std::int64_t tile : {16, 32, 64})
     for (const std::int64_t off : {-1, 0, 1})
       EXPECT_TRUE(holds([&](const Shape& s) { return s.q() == tile + off; })) << tile << " " << off;
+  for (const std::int64_t columns : {246, 250, 252, 256, 512, 514})
+    EXPECT_TRUE(holds([&](const Shape& s) { return s.q() == columns && s.k > 64; })) << columns;
   for (const Shape& shape : shapes) EXPECT_LE(shape.multiply_adds(), 1e7) << to_string(shape);
 }
 

@@ -36,14 +36,14 @@ TEST_F(VariantsTest, PassEveryEdgeShapeOnEveryDefaultFill) {
           << result.detail;
 }
 
-// What the edge shapes, small as they are, do not reach: rings of rows with several strips, odd rows, rows
-// that no tensor copy can read, more than one cluster's channels; packed pixels with a filter that is fetched
-// again for each tile, with two consumers a tile, and with a pitch of whole rows.
+// What the edge shapes, small as they are, do not reach: rings of many rows, read by tensor copies one by one
+// or in pairs, or by none; odd rows, more than one cluster's channels; packed pixels with a filter that is
+// fetched again for each tile, with two consumers a tile, and with a pitch of whole rows.
 TEST_F(VariantsTest, TensorCoreKernelsPassShapesOfEveryForm) {
   for (const char* text :
        {"n1c60h12w508k130", "n2c17h9w115k200", "n1c64h7w255k257", "n3c33h6w130k72", "n2c64h9w256k128",
-        "n2c64h11w226k128", "n2c200h12w14k130", "n3c256h9w9k70", "n5c70h10w10k65", "n1c40h5w3000k70",
-        "n32c512h9w9k512", "n4c3h3w700k129", "n32c256h16w16k256"})
+        "n2c64h11w226k128", "n2c64h20w258k128", "n2c33h9w642k72", "n2c200h12w14k130", "n3c256h9w9k70",
+        "n5c70h10w10k65", "n1c40h5w3000k70", "n32c512h9w9k512", "n4c3h3w700k129", "n32c256h16w16k256"})
     for (const CaseResult& result : check(parse_shape(text), default_fills(), {"hopper_*", "mma_*"}))
       EXPECT_TRUE(result.verdict == Verdict::passed || result.verdict == Verdict::skipped)
           << result.variant << " " << text << ": " << result.detail;
