@@ -45,7 +45,7 @@ struct Planes {
 
 /// A thread block packs a run of a plane. kVector: neighbouring pixels that a thread loads at once, 4 where
 /// an image has a multiple of them. Each of a warp's stores would then leave gaps, which is why the granules
-/// go through shared memory, and from there in one piece.
+/// go through shared memory, from where neighbours store neighbours.
 ///
 /// Whether a run of outputs has to be computed again is known here: values that the guard suspects are looked
 /// at once more.
@@ -89,14 +89,14 @@ __global__ void __launch_bounds__(kPackThreads) pack_kernel(const float* __restr
   if (guard.raised())
     for (int i = 0; i < kPackPixels; ++i)
       for (int c = 0; c < kPlaneChannels; ++c) raised |= split_loses_bits<kTerms>(values[i][c] * kXScale);
-  ptx::fence_proxy_async();
   raised = __syncthreads_or(raised);
-  if (threadIdx.x != 0) return;
-  to.raised[std::int64_t{run} * to.planes() + plane] = raised;
-  for (int term = 0; term < kTerms; ++term)
-    ptx::bulk_copy_to_global(to.granules + term * to.term_pixels() + plane * to.plane_pixels() + first_pixel,
-                             ptx::shared_address(packed[term]), sizeof packed[term]);
-  ptx::wait_for_bulk_reads();
+  if (threadIdx.x == 0) to.raised[std::int64_t{run} * to.planes() + plane] = raised;
+#pragma unroll
+  for (int term = 0; term < kTerms; ++term) {
+    uint4* const out = to.granules + term * to.term_pixels() + plane * to.plane_pixels() + first_pixel;
+#pragma unroll
+    for (int i = threadIdx.x; i < kRunPixels; i += kPackThreads) out[i] = packed[term][i];
+  }
 }
 
 template <int kTerms>
