@@ -187,8 +187,12 @@ __global__ void __launch_bounds__(kRecomputeThreads) recompute_kernel(RecomputeA
     for (int o = threadIdx.x; o < unit.outputs(); o += kRecomputeThreads) lost[o] = 0;
     if (threadIdx.x == 0) list_count = 0;
     __syncthreads();
-    for (int f = 0; f < units.flag_count(); ++f)
-      if (__ldcg(unit.flags + f) != 0) scan_granule<kTerms>(args, unit, units.granule(f), lost);
+    for (int first = 0; first < units.flag_count(); first += 32) {
+      const int mine = first + static_cast<int>(threadIdx.x) % 32;
+      unsigned raised = __ballot_sync(~0u, mine < units.flag_count() && __ldcg(unit.flags + mine) != 0);
+      for (; raised != 0; raised &= raised - 1)
+        scan_granule<kTerms>(args, unit, units.granule(first + __ffs(raised) - 1), lost);
+    }
     __syncthreads();
     for (int o = threadIdx.x; o < unit.outputs(); o += kRecomputeThreads) {
       const Position at = unit.output(o);

@@ -410,12 +410,17 @@ class InputFeed<C, true> {
     if (!is_granule(batch)) return;
     float values[kPlaneChannels];
 #pragma unroll
-    for (int c = 0; c < kPlaneChannels; ++c) {
-      values[c] = ptx::load_shared_float(raw(batch, c));
-      guard_.see(values[c]);
-    }
+    for (int c = 0; c < kPlaneChannels; ++c) values[c] = ptx::load_shared_float(raw(batch, c));
     uint4 granules[C::kTerms];
     hopper::convert_granule(values, granules);
+    hopper::GranuleGuard suspicion;
+    suspicion.see(granules[0]);
+    if (suspicion.suspects()) {
+      hopper::RangeGuard guard;
+#pragma unroll
+      for (float v : values) guard.see(v);
+      raised_ |= guard.raised();
+    }
 #pragma unroll
     for (int term = 0; term < C::kTerms; ++term)
       ptx::store_shared(at_ + term * C::kTermBytes + batch * C::kGroupThreads * kGranuleBytes,
@@ -424,8 +429,8 @@ class InputFeed<C, true> {
 
   /// All batches are converted: to the other stage.
   __device__ __forceinline__ void next_stage() {
-    const bool raised = __any_sync(~0u, guard_.raised());
-    guard_ = {};
+    const bool raised = __any_sync(~0u, raised_);
+    raised_ = false;
     if (ptx::thread_index() % 32 == 0 && flag_) *flag_ = raised;
     at_ += second_stage_ ? -C::kStageBytes : C::kStageBytes;
     second_stage_ = !second_stage_;
@@ -482,7 +487,7 @@ class InputFeed<C, true> {
   std::uint8_t* flag_ = nullptr;   // of what is converted next, if that exists
   ptx::SharedAddress at_, raw_;    // of this thread's first granule
   bool second_stage_ = false;
-  hopper::RangeGuard guard_;
+  bool raised_ = false;
 };
 
 // --- filter ----------------------------------------------------------------------------------------------
