@@ -124,6 +124,19 @@ class RangeGuard {
   std::uint32_t smallest_ = ~0u;
 };
 
+/// Whether split_loses_bits() is true of any value of x. Looks closer only where a RangeGuard is raised.
+template <int kTerms, int kCount>
+__device__ __forceinline__ bool loses_bits(const float (&values)[kCount]) {
+  RangeGuard guard;
+#pragma unroll
+  for (const float value : values) guard.see(value);
+  if (!guard.raised()) return false;
+  bool lost = false;
+#pragma unroll
+  for (const float value : values) lost |= split_loses_bits<kTerms>(value * kXScale);
+  return lost;
+}
+
 /// Eight channels of one pixel as fp16 terms.
 template <int kTerms>
 __device__ __forceinline__ void convert_granule(const float (&v)[kPlaneChannels], uint4 (&granules)[kTerms]) {
@@ -143,7 +156,7 @@ __device__ __forceinline__ void convert_granule(const float (&v)[kPlaneChannels]
 
 /// A RangeGuard's first step, two values an instruction: watches granules after their conversion and suspects
 /// whatever may have been too large for fp16 or too small. Zeros are suspected as well, for small values
-/// became zeros; so on suspicion the values themselves have to be shown to a RangeGuard.
+/// became zeros; so on suspicion the values themselves have to be shown to loses_bits().
 class GranuleGuard {
  public:
   __device__ __forceinline__ void see(const uint4& granule) {

@@ -93,8 +93,14 @@ __device__ void scan_granule(const RecomputeArgs& args, const Unit& unit, const 
     const float* const pixel =
         args.x + at.row / args.h * args.c * plane + at.row % args.h * args.w + at.column;
     bool loses_bits = false;
-    for (int c = granule.first_channel; c < min(granule.first_channel + granule.channels, args.c); ++c)
-      loses_bits |= split_loses_bits<kTerms>(pixel[c * plane] * kXScale);
+    const int end = min(granule.first_channel + granule.channels, args.c);
+    for (int first = granule.first_channel; first < end; first += kPlaneChannels) {
+      float values[kPlaneChannels];  // loaded together: one after the other they would take as long as a kernel
+#pragma unroll
+      for (int c = 0; c < kPlaneChannels; ++c) values[c] = first + c < end ? pixel[(first + c) * plane] : 0;
+#pragma unroll
+      for (const float value : values) loses_bits |= split_loses_bits<kTerms>(value * kXScale);
+    }
     if (!loses_bits) continue;
     for (int r = 0; r < kFilterSize; ++r)
       for (int s = 0; s < kFilterSize; ++s)

@@ -129,12 +129,8 @@ class TilePacker {
         hopper::convert_granule(values[e], converted[e]);
         suspicion.see(converted[e][0]);
       }
-      if (suspicion.suspects()) {
-        hopper::RangeGuard guard;
-#pragma unroll
-        for (int c = 0; c < kPlaneChannels; ++c) guard.see(values[0][c]), guard.see(values[1][c]);
-        raised = guard.raised();
-      }
+      if (suspicion.suspects())
+        raised = hopper::loses_bits<C::kTerms>(values[0]) || hopper::loses_bits<C::kTerms>(values[1]);
       const int plane = pair(i) / kPlanePairs<C>, position = circle_.later(first_, plane / C::kStagePlanes);
       const ptx::SharedAddress stage = circle_.stage(position);
       ptx::mbarrier_poll(circle_.empty(stage), circle_.parity_before(position));
@@ -189,7 +185,7 @@ __device__ __forceinline__ void compute_ahead(const Args& args, ptx::SharedAddre
   if (thread_group<C>() == 1) Turns<C>::pass();
   TilePacker<C, kEven>(args, circle, part, true, first).pack(0);
 #pragma unroll 1
-  for (int unit = part; unit < args.unit_count; unit += args.parts) {
+  for (int unit = part; unit < args.units; unit += args.parts) {
     Turns<C>::wait();
     Sums<C> sums = {};
     const int lane_index = ptx::thread_index() % 32;
@@ -208,7 +204,7 @@ __device__ __forceinline__ void compute_ahead(const Args& args, ptx::SharedAddre
 
     const int next = unit + args.parts;
     first = circle.later(circle.later(first, args.steps), args.steps);  // beyond those of the other group
-    const TilePacker<C, kEven> packer(args, circle, next, next < args.unit_count, first);
+    const TilePacker<C, kEven> packer(args, circle, next, next < args.units, first);
     // A pair is loaded before a quarter of the epilogue and converted after it; the first part leaves no
     // registers for one.
     typename TilePacker<C, kEven>::Values values;
@@ -220,7 +216,7 @@ __device__ __forceinline__ void compute_ahead(const Args& args, ptx::SharedAddre
       packer.load(values, item);
     });
     packer.store(values, 3);
-    if (next < args.unit_count) packer.pack(4);
+    if (next < args.units) packer.pack(4);
   }
   if (thread_group<C>() == 0) Turns<C>::wait();  // for the turn that would be passed to nobody
 }

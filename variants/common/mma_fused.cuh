@@ -27,8 +27,7 @@
 //   filter_empty (mbarrier)   everybody before they refill a slot, for all warps
 #pragma once
 
-#include <type_traits>
-
+#include "variants/common/fast_divider.hpp"
 #include "variants/common/hopper_mish.cuh"
 #include "variants/common/hopper_operands.cuh"
 #include "variants/common/hopper_recompute.cuh"
@@ -77,11 +76,6 @@ struct Config {
   static constexpr int kGranules = kStagePlanes * kStagePixels;
 };
 
-/// Of units. 32 bits take fewer registers to divide, and the shapes that need more are refused; but what is
-/// not staged spills less (ptxas 13.0) if it divides in 64 bits.
-template <bool kStaged>
-using UnitIndex = std::conditional_t<kStaged, int, std::int64_t>;
-
 /// Of a group, in shared memory.
 template <class C, bool kStaged>
 struct StageRing {
@@ -127,22 +121,13 @@ struct Args {
   std::uint8_t* raised;         // [tile][step][warp]: the range guard's flags
   float4* promoted;             // [thread block]: sums of two terms; see promote()
   int n, c, h, w, k, p, q;
-  int strips, row_units;  // units of an image side by side, and one below the other
   int k_tiles, parts;     // thread blocks: `parts` for each of the blocks of output channels
   int steps;              // of 16 input channels
   int slots;              // of the filter, in shared memory
   int stages;             // of both groups, where x is packed ahead
   std::int64_t plane;     // h * w
-  int unit_count;         // units(), for who counts them in 32 bits
-
-  CONVMISH_HD std::int64_t units() const { return std::int64_t{n} * row_units * strips; }
-  template <class Index>
-  __device__ __forceinline__ Index units_as() const {
-    if constexpr (std::is_same_v<Index, int>)
-      return unit_count;
-    else
-      return units();
-  }
+  int units;
+  FastDividerOf<int> by_strips{1}, by_row_units{1};
 };
 
 /// Of a thread block, in memory.
@@ -179,12 +164,12 @@ template <class C>
 struct TilePlace {
   int image, first_row, first_column;
 
-  template <class Index>
-  __device__ TilePlace(const Args& args, Index unit, int group) {
-    first_column = static_cast<int>(unit % args.strips) * C::kTileColumns;
-    const Index row_unit = unit / args.strips;
-    first_row = static_cast<int>(row_unit % args.row_units) * C::kUnitRows + group * C::kTileRows;
-    image = static_cast<int>(row_unit / args.row_units);
+  __device__ __forceinline__ TilePlace(const Args& args, int unit, int group) {
+    const auto [row_unit, strip] = args.by_strips.divide(unit);
+    const auto [image_of_unit, row] = args.by_row_units.divide(row_unit);
+    image = image_of_unit;
+    first_row = row * C::kUnitRows + group * C::kTileRows;
+    first_column = strip * C::kTileColumns;
   }
 };
 
@@ -193,10 +178,10 @@ template <class C>
 struct Units {
   Args args;
 
-  CONVMISH_HD std::int64_t count() const { return args.units() * C::kGroups; }
+  CONVMISH_HD std::int64_t count() const { return std::int64_t{args.units} * C::kGroups; }
   __device__ int flag_count() const { return args.steps * C::kGroupWarps; }
   __device__ hopper::OutputUnit unit(std::int64_t i) const {
-    const TilePlace<C> place(args, i / C::kGroups, static_cast<int>(i % C::kGroups));
+    const TilePlace<C> place(args, static_cast<int>(i / C::kGroups), static_cast<int>(i % C::kGroups));
     return {.first_row = std::int64_t{place.image} * args.h + place.first_row,
             .first_column = place.first_column,
             .rows = max(0, min(C::kTileRows, args.p - place.first_row)),
@@ -230,13 +215,13 @@ struct RingCursor {
 // --- input -----------------------------------------------------------------------------------------------
 
 /// A thread's way through the stages of its group.
-template <class C, bool kStaged>
+template <class C, bool kStaged, bool kEven>
 class InputFeed;
 
 /// Loads, converts and stores its share of a stage, in two batches. Loads are two slots of the filter ahead
 /// of the conversion; a stage is complete one step before its use.
-template <class C>
-class InputFeed<C, false> {
+template <class C, bool kEven>
+class InputFeed<C, false, kEven> {
  public:
   __device__ InputFeed(const Args& args, ptx::SharedAddress stages, ptx::SharedAddress, int part, int group)
       : args_(args), unit_(part), group_(group) {
@@ -268,7 +253,7 @@ class InputFeed<C, false> {
   static constexpr int kBatchGranules =
       (C::kGranules + 2 * C::kGroupThreads - 1) / (2 * C::kGroupThreads);  // a thread
 
-  __device__ __forceinline__ bool more() const { return unit_ < args_.units(); }
+  __device__ __forceinline__ bool more() const { return unit_ < args_.units; }
 
   /// Pixels outside of the image are read at its edge: only outputs that do not exist see them.
   __device__ __forceinline__ void load(int index) {
@@ -297,9 +282,10 @@ class InputFeed<C, false> {
 #pragma unroll
     for (int i = 0; i < kBatchGranules; ++i) {
       uint4 granules[C::kTerms];
-#pragma unroll
-      for (int c = 0; c < kPlaneChannels; ++c) guard_.see(batches_[index][i][c]);
       hopper::convert_granule(batches_[index][i], granules);
+      hopper::GranuleGuard suspicion;
+      suspicion.see(granules[0]);
+      if (suspicion.suspects()) lost_ |= hopper::loses_bits<C::kTerms>(batches_[index][i]);
       const int first = (index * kBatchGranules + i) * C::kGroupThreads;
       if (first + C::kGroupThreads <= C::kGranules || granule_index(index, i) < C::kGranules)
 #pragma unroll
@@ -311,11 +297,11 @@ class InputFeed<C, false> {
   /// Both batches are stored: to the next stage.
   __device__ __forceinline__ void next_stage() {
     if (!more()) return;
-    const bool raised = __any_sync(~0u, guard_.raised());
-    guard_ = {};
+    const bool lost = __any_sync(~0u, lost_);
+    lost_ = false;
     if (threadIdx.x % 32 == 0)
-      args_.raised[((unit_ * C::kGroups + group_) * args_.steps + step_) * C::kGroupWarps +
-                   threadIdx.x / 32 % C::kGroupWarps] = raised;
+      args_.raised[((std::int64_t{unit_} * C::kGroups + group_) * args_.steps + step_) * C::kGroupWarps +
+                   threadIdx.x / 32 % C::kGroupWarps] = lost;
     step_x_ += kStepC * args_.plane;
     if (++step_ == args_.steps) {
       unit_ += args_.parts;
@@ -336,26 +322,29 @@ class InputFeed<C, false> {
   }
 
   const Args& args_;
-  std::int64_t unit_;
-  int group_, step_, first_row_, first_column_;
+  int unit_, group_, step_, first_row_, first_column_;
   const float* step_x_;          // the image's channel that the step starts with
   ptx::SharedAddress at_, end_;  // of this thread's first granule
-  hopper::RangeGuard guard_;
+  bool lost_ = false;
   float batches_[2][kBatchGranules][kPlaneChannels];
 };
 
-/// A thread's share of a stage passes through a place of the thread's own in shared memory: copied there from
-/// x a step ahead, past the registers, and from there converted into the stage. In batches, each converted
-/// before the multiplications with another slot of the filter, and each copied for the next step as soon as
-/// its place is free.
-template <class C>
-class InputFeed<C, true> {
+/// A thread's share of a stage, pairs of neighbouring pixels of 8 channels, passes through a place of the
+/// thread's own in shared memory: copied there from x a step ahead, past the registers, and from there
+/// converted into the stage. In batches, each converted before the multiplications with another slot of the
+/// filter, and each copied for the next step as soon as its place is free. kEven: rows of x have an even number
+/// of pixels, so that a pair is one vector.
+template <class C, bool kEven>
+class InputFeed<C, true, kEven> {
  public:
-  __device__ InputFeed(const Args& args, ptx::SharedAddress stages, ptx::SharedAddress raw, int part, int)
+  __device__ InputFeed(const Args& args, ptx::SharedAddress stages, ptx::SharedAddress raw, int part,
+                       int group)
       : args_(args), unit_(part) {
     const int thread = ptx::thread_index() % C::kGroupThreads;
-    at_ = stages + thread * kGranuleBytes;
-    raw_ = raw + thread * static_cast<int>(sizeof(float));
+    at_ = stages + thread * (2 * kGranuleBytes);
+    raw_ = raw + thread * kPairBytes;
+    flag_ = args.raised + (std::int64_t{unit_} * C::kGroups + group) * args.steps * C::kGroupWarps +
+            ptx::thread_index() / 32 % C::kGroupWarps;
     open_tile();
   }
   /// Before the first step.
@@ -367,7 +356,7 @@ class InputFeed<C, true> {
     for (int slot = 0; slot < kFilterSize; ++slot) advance(slot);
   }
   /// Between the multiplications, before those with a slot of the filter. Of the two warps of a group that
-  /// share a scheduler, one converts a slot later than the other, which multiplies meanwhile.
+  /// share a scheduler, one converts later than the other, which multiplies meanwhile.
   __device__ __forceinline__ void advance(int slot) {
     const int later = ptx::thread_index() / 128 % 2 * (kFilterSize - kBatches);
     // The first two conditions follow from the third, and leave out while compiling what it never lets in.
@@ -380,71 +369,72 @@ class InputFeed<C, true> {
   }
 
  private:
-  // A thread's granules of a stage.
-  static constexpr int kBatches = (C::kGranules + C::kGroupThreads - 1) / C::kGroupThreads;
-  static_assert(kBatches == kFilterSize || kBatches == kFilterSize - 1);
+  static constexpr int kPairs = C::kGranules / 2, kPlanePairs = C::kStagePixels / 2;
+  static constexpr int kPairBytes = 2 * sizeof(float);  // of a channel
+  static constexpr int kBatches = (kPairs + C::kGroupThreads - 1) / C::kGroupThreads;
+  static_assert(C::kHaloColumns % 2 == 0 && kBatches < kFilterSize);
 
-  __device__ __forceinline__ bool more() const {
-    return unit_ < args_.unit_count;
-  }
+  __device__ __forceinline__ bool more() const { return unit_ < args_.units; }
 
   __device__ __forceinline__ void copy(int batch) {
-    if (more() && is_granule(batch)) {
-      const float* source = source_[batch];
-      const int live = args_.c - step_ * kStepC - plane(batch) * kPlaneChannels;
+    if (more() && is_pair(batch)) {
       if ((step_ + 1) * kStepC <= args_.c) {
 #pragma unroll
-        for (int c = 0; c < kPlaneChannels; ++c, source += args_.plane)
-          ptx::async_copy_or_zero<1>(raw(batch, c), source, true);
+        for (int c = 0; c < kPlaneChannels; ++c) copy_pair(batch, c, true);
       } else {
+        const int live = args_.c - step_ * kStepC - plane(batch) * kPlaneChannels;
 #pragma unroll
-        for (int c = 0; c < kPlaneChannels; ++c, source += args_.plane)
-          ptx::async_copy_or_zero<1>(raw(batch, c), source, c < live);
+        for (int c = 0; c < kPlaneChannels; ++c) copy_pair(batch, c, c < live);
       }
     }
     ptx::copy_async_commit();  // without copies too: convert() counts
   }
+  __device__ __forceinline__ void copy_pair(int batch, int channel, bool exists) const {
+    const float* const source = source_[batch] + channel * args_.plane;
+    if constexpr (kEven) {
+      ptx::async_copy_or_zero<2>(raw(batch, channel), source, exists);
+    } else {
+      ptx::async_copy_or_zero<1>(raw(batch, channel), source, exists);
+      ptx::async_copy_or_zero<1>(raw(batch, channel) + kPairBytes / 2, source + second_[batch], exists);
+    }
+  }
 
   __device__ __forceinline__ void convert(int batch) {
     ptx::copy_async_wait<kBatches - 1>();
-    if (!is_granule(batch)) return;
-    float values[kPlaneChannels];
+    if (!is_pair(batch)) return;
+    float values[2][kPlaneChannels];
 #pragma unroll
-    for (int c = 0; c < kPlaneChannels; ++c) values[c] = ptx::load_shared_float(raw(batch, c));
-    uint4 granules[C::kTerms];
-    hopper::convert_granule(values, granules);
-    hopper::GranuleGuard suspicion;
-    suspicion.see(granules[0]);
-    if (suspicion.suspects()) {
-      hopper::RangeGuard guard;
-#pragma unroll
-      for (float v : values) guard.see(v);
-      raised_ |= guard.raised();
+    for (int c = 0; c < kPlaneChannels; ++c) {
+      const float2 pair = ptx::load_shared_float2(raw(batch, c));
+      values[0][c] = pair.x, values[1][c] = pair.y;
     }
+    uint4 granules[2][1];
+    hopper::GranuleGuard suspicion;
 #pragma unroll
-    for (int term = 0; term < C::kTerms; ++term)
-      ptx::store_shared(at_ + term * C::kTermBytes + batch * C::kGroupThreads * kGranuleBytes,
-                        granules[term]);
+    for (int e = 0; e < 2; ++e) {
+      hopper::convert_granule(values[e], granules[e]);
+      suspicion.see(granules[e][0]);
+      ptx::store_shared(at_ + (batch * C::kGroupThreads * 2 + e) * kGranuleBytes, granules[e][0]);
+    }
+    if (suspicion.suspects()) lost_ |= hopper::loses_bits<1>(values[0]) || hopper::loses_bits<1>(values[1]);
   }
 
   /// All batches are converted: to the other stage.
   __device__ __forceinline__ void next_stage() {
-    const bool raised = __any_sync(~0u, raised_);
-    raised_ = false;
-    if (ptx::thread_index() % 32 == 0 && flag_) *flag_ = raised;
+    const bool lost = __any_sync(~0u, lost_);
+    lost_ = false;
+    if (ptx::thread_index() % 32 == 0 && copied_) *flag_ = lost;
+    flag_ += C::kGroupWarps;
+    if (step_ == 0)  // of what is converted next
+      flag_ += std::int64_t{args_.parts * C::kGroups - 1} * args_.steps * C::kGroupWarps;
     at_ += second_stage_ ? -C::kStageBytes : C::kStageBytes;
     second_stage_ = !second_stage_;
   }
 
   /// All batches are copied: to the next step.
   __device__ __forceinline__ void next_step() {
-    flag_ = nullptr;
-    if (!more()) return;
-    const int warp = ptx::thread_index() / 32;
-    flag_ =
-        args_.raised +
-        ((std::int64_t{unit_} * C::kGroups + warp / C::kGroupWarps) * args_.steps + step_) * C::kGroupWarps +
-        warp % C::kGroupWarps;
+    copied_ = more();
+    if (!copied_) return;
 #pragma unroll
     for (const float*& source : source_) source += kStepC * args_.plane;
     if (++step_ == args_.steps) {
@@ -458,36 +448,37 @@ class InputFeed<C, true> {
     const TilePlace<C> place(args_, unit_, thread_group<C>());
 #pragma unroll
     for (int batch = 0; batch < kBatches; ++batch) {
-      const int pixel = granule_index(batch) % C::kStagePixels;
+      const int pixel = pair_index(batch) % kPlanePairs * 2;
       const int row = min(place.first_row + pixel / C::kHaloColumns, args_.h - 1);
-      const int column = min(place.first_column + pixel % C::kHaloColumns, args_.w - 1);
+      const int column = min(place.first_column + pixel % C::kHaloColumns, args_.w - (kEven ? 2 : 1));
       source_[batch] = args_.x +
                        (std::int64_t{place.image} * args_.c + plane(batch) * kPlaneChannels) * args_.plane +
                        (std::int64_t{row} * args_.w + column);
+      second_[batch] = column + 1 < args_.w;
     }
     step_ = 0;
   }
-  static __device__ __forceinline__ int granule_index(int batch) {
+  static __device__ __forceinline__ int pair_index(int batch) {
     return batch * C::kGroupThreads + ptx::thread_index() % C::kGroupThreads;
   }
-  static __device__ __forceinline__ bool is_granule(int batch) {
-    return (batch + 1) * C::kGroupThreads <= C::kGranules || granule_index(batch) < C::kGranules;
+  static __device__ __forceinline__ bool is_pair(int batch) {
+    return (batch + 1) * C::kGroupThreads <= kPairs || pair_index(batch) < kPairs;
   }
   static __device__ __forceinline__ int plane(int batch) {
-    return min(granule_index(batch) / C::kStagePixels, C::kStagePlanes - 1);
+    return min(pair_index(batch) / kPlanePairs, C::kStagePlanes - 1);
   }
   __device__ __forceinline__ ptx::SharedAddress raw(int batch, int channel) const {
-    return raw_ + (channel * C::kGranules + batch * C::kGroupThreads) * static_cast<int>(sizeof(float));
+    return raw_ + (channel * kPairs + batch * C::kGroupThreads) * kPairBytes;
   }
 
   const Args& args_;
-  int unit_;
-  int step_;
-  const float* source_[kBatches];  // the step's first channel, of a batch's granule
-  std::uint8_t* flag_ = nullptr;   // of what is converted next, if that exists
-  ptx::SharedAddress at_, raw_;    // of this thread's first granule
-  bool second_stage_ = false;
-  bool raised_ = false;
+  int unit_, step_;                // what is copied next
+  const float* source_[kBatches];  // the step's first channel, of a batch's first pixels
+  int second_[kBatches];           // how far on their second pixels are
+  std::uint8_t* flag_;             // of what is converted next
+  bool copied_ = true;             // whether that exists
+  ptx::SharedAddress at_, raw_;    // of this thread's first pair
+  bool second_stage_ = false, lost_ = false;
 };
 
 // --- filter ----------------------------------------------------------------------------------------------
@@ -712,8 +703,7 @@ __device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const S
 /// fragment f and the late ones of f - 1 are stored together. kEven: rows have an even number of outputs,
 /// so that a lane's two elements are never in different sectors; otherwise they are stored as they come.
 template <class C, bool kEven>
-__device__ __forceinline__ void store_sectors(const Args& args, Sums<C>& sums, std::int64_t unit,
-                                              int k_tile) {
+__device__ __forceinline__ void store_sectors(const Args& args, Sums<C>& sums, int unit, int k_tile) {
   // Read anew, so that what follows from it takes no registers during the multiplications.
   const int thread = ptx::thread_index();
   const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
@@ -785,8 +775,8 @@ __device__ __forceinline__ void gather_rows(float (&values)[2 * kFragmentsQ], in
 /// The way to y of rows. By a warp's instruction, the L2 gets a request for each line of 128
 /// bytes: there are fewest where neighbouring lanes store a row. kEven: rows have an even number of outputs,
 /// so that a lane can store two as one vector. `between(part)` is called before each row of a channel.
-template <class C, bool kStaged, bool kEven, class Unit, class Between>
-__device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, Unit unit, int k_tile,
+template <class C, bool kStaged, bool kEven, class Between>
+__device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, int unit, int k_tile,
                                            Between&& between) {
   // Read anew, so that what follows from it takes no registers during the multiplications.
   const int thread = ptx::thread_index();
@@ -846,9 +836,9 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStage
   const LanePlace<C> lane(WarpPlace<C>(threadIdx.x / 32 % C::kGroupWarps), threadIdx.x % 32);
   const ptx::SharedAddress pixels = shared.stages + lane.pixels, fragments = lane.fragments;
 
-  const int tiles = static_cast<int>((args.units() - part + args.parts - 1) / args.parts);
+  const int tiles = static_cast<int>((args.units - part + args.parts - 1) / args.parts);
   FilterFeed<C, kResident> feed(args, shared, k_tile, tiles);
-  InputFeed<C, kStaged> input(args, shared.stages, shared.raw, part, group);
+  InputFeed<C, kStaged, kEven> input(args, shared.stages, shared.raw, part, group);
   input.start();
   const auto group_barrier = [&] {
     ptx::named_barrier_sync(1 + (kStaged ? thread_group<C>() : group), C::kGroupThreads);
@@ -859,11 +849,10 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStage
 
   float4* const promoted = args.promoted + std::int64_t{blockIdx.x} * promoted_vectors<C>();
   int stage = 0;
-  using Unit = UnitIndex<kStaged>;
   // Which way to y, as was measured.
   constexpr bool kByRows = kStaged || (C::kTerms == 2 && kResident && kEven);
 #pragma unroll 1
-  for (Unit unit = part; unit < args.units_as<Unit>(); unit += args.parts) {
+  for (int unit = part; unit < args.units; unit += args.parts) {
     Sums<C> sums = {};
     feed.open_tile();
 #pragma unroll 1
@@ -887,7 +876,7 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStage
     else
       store_sectors<C, kEven>(args, sums, unit, k_tile);
     // A turn that nobody waits for any more is not passed.
-    if (kStaged && (thread_group<C>() == 0 || unit + args.parts < args.unit_count)) Turns<C>::pass();
+    if (kStaged && (thread_group<C>() == 0 || unit + args.parts < args.units)) Turns<C>::pass();
   }
 }
 

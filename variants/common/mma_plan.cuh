@@ -59,11 +59,11 @@ Plan prepare_config(const Problem& problem) {
   const hopper::PackedFilter packed = hopper::repack(problem, layout);
   Args args = hopper::common_args<Args>(shape, packed);
   const Division division = Division::of<C>(shape, *problem.device);
-  args.strips = static_cast<int>(division.strips);
-  args.row_units = static_cast<int>(division.row_units);
+  args.by_strips = FastDividerOf(static_cast<int>(division.strips));
+  args.by_row_units = FastDividerOf(static_cast<int>(division.row_units));
   args.k_tiles = static_cast<int>(division.k_tiles);
   args.parts = static_cast<int>(division.parts);
-  args.unit_count = static_cast<int>(division.units(shape));
+  args.units = static_cast<int>(division.units(shape));
   args.plane = shape.h * shape.w;
   args.steps = layout.steps;
   constexpr int kMostSlots = 12;  // of a ring: more would only add to the distance
@@ -106,7 +106,7 @@ Plan prepare_config(const Problem& problem) {
   hopper::allow_shared_memory(kernel, bytes);
   Plan plan = hopper::make_plan<C::kTerms, Args, Units<C>>(
       problem, args, kernel, bytes, C::kThreads, blocks, 1,
-      args.units() * C::kGroups * args.steps * C::kGroupWarps, packed);
+      division.units(shape) * C::kGroups * args.steps * C::kGroupWarps, packed);
   plan.note += tiles + (staged     ? "filter resident, x staged"
                         : resident ? "filter resident"
                                    : std::to_string(args.slots) + " filter slots");
