@@ -680,7 +680,13 @@ struct Turns {
   }
 };
 
-/// Bias, Mish, Mish: of one row of a warp's outputs, one output channel a lane; see Sums.
+/// To z in units of ln 2, which is what mish_of_mish_of_ln2() takes. Rounded, scale and bias each cost z 2^-24 of
+/// its sum or of itself: less than the products' sum does.
+__device__ __forceinline__ ChannelAffine in_ln2(const ChannelAffine& affine) {
+  return {affine.scale * hopper::kLog2E, affine.bias * hopper::kLog2E};
+}
+
+/// Bias, Mish, Mish: of one row of a warp's outputs, one output channel a lane; see Sums. `affine`: in_ln2().
 template <class C>
 __device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const Sums<C>& sums, int m, int row,
                                          int half, const ChannelAffine& affine) {
@@ -692,7 +698,7 @@ __device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const S
       if constexpr (C::kTerms == 2) sum = __fmaf_rn(sums[1][m][row][f][2 * half + e], hopper::kLowScale, sum);
       v[2 * f + e] = __fmaf_rn(sum, affine.scale, affine.bias);
     }
-  hopper::mish_of_mish(v);
+  hopper::mish_of_mish_of_ln2(v);
 }
 
 /// The way to y of single sectors.
@@ -719,7 +725,7 @@ __device__ __forceinline__ void store_sectors(const Args& args, Sums<C>& sums, i
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int k = first_k + m * kFragmentK + half * 8;
-      const ChannelAffine affine = args.affine[k];
+      const ChannelAffine affine = in_ln2(args.affine[k]);
       const std::int64_t first =
           (std::int64_t{place.image} * args.k + k) * plane + std::int64_t{first_row} * args.q + first_column;
 #pragma unroll
@@ -790,7 +796,7 @@ __device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, int 
   const int first_k = k_tile * C::kTileK + warp.first_k;
   const std::int64_t plane = std::int64_t{args.p} * args.q;
   const auto affine_of = [&](int m, int half) {
-    return args.affine[first_k + m * kFragmentK + half * 8 + row_of_lane];
+    return in_ln2(args.affine[first_k + m * kFragmentK + half * 8 + row_of_lane]);
   };
   ChannelAffine early[C::kFragmentsK][2];  // for what has to be waited for to be short
   if constexpr (kStaged) {
@@ -815,17 +821,17 @@ __device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, int 
         activate<C>(v, sums, m, row, half, affine);
         gather_rows<C::kFragmentsQ>(v, thread);
         float* out = first + std::int64_t{row} * args.q;
+        const int live = first_row + row < args.p ? args.q - column : 0;
 #pragma unroll
-        for (int i = 0; i < kGathered; ++i, out += plane) {
-          const bool live = stored_k + i < args.k && first_row + row < args.p;
+        for (int i = 0; i < kGathered; ++i, out += plane)
           if (kEven) {
-            if (live && column < args.q) ptx::store_global_kept(out, make_float2(v[2 * i], v[2 * i + 1]));
+            if (stored_k + i < args.k && live > 0)
+              ptx::store_global_kept(out, make_float2(v[2 * i], v[2 * i + 1]));
           } else {
 #pragma unroll
             for (int e = 0; e < 2; ++e)
-              if (live && column + e < args.q) ptx::store_global_kept(out + e, v[2 * i + e]);
+              if (stored_k + i < args.k && e < live) ptx::store_global_kept(out + e, v[2 * i + e]);
           }
-        }
       }
     }
 }
