@@ -30,6 +30,7 @@ const RegisterVariant registered{configured_variant(
     },
     {
         mma::configuration<1, Tiling{32, 2, 32, 4, 2, 1, 2}>(1.00),
+        mma::configuration<1, Tiling{32, 2, 32, 4, 1, 2, 2}>(1.00),
         mma::configuration<1, Tiling{32, 8, 8, 4, 1, 2, 2}>(1.28),
         mma::configuration<1, Tiling{32, 2, 32, 2, 4, 1, 2}>(1.44),
         mma::configuration<1, Tiling{32, 8, 8, 2, 2, 2, 2}>(1.55),

@@ -85,6 +85,16 @@ struct StageRing {
   static constexpr int kBytes = kStages * C::kStageBytes + kRawBytes;
 };
 
+/// Where a warp's outputs of one row and 8 channels change hands, in shared memory.
+template <class C, bool kStaged>
+struct Exchange {
+  // Groups that take turns at their epilogues share it.
+  static constexpr int kWarps = kStaged ? C::kGroupWarps : C::kGroups * C::kGroupWarps;
+  static constexpr int kRow = C::kWarpColumns + 8;  // floats: then no access has bank conflicts
+  static constexpr int kWarpBytes = 8 * kRow * sizeof(float), kBytes = kWarps * kWarpBytes;
+  static constexpr int kOffset = C::kGroups * StageRing<C, kStaged>::kBytes;  // behind the stages
+};
+
 /// The repacked filter: [block of kTileK channels][16 input channels][filter column][filter row][16 output
 /// channels][term][lane][8 halves], a lane's halves in the order of mma's registers.
 template <class C>
@@ -139,7 +149,7 @@ CONVMISH_HD constexpr int promoted_vectors() {
 /// Bytes of shared memory; the layout is below, in Shared.
 template <class C, bool kStaged>
 constexpr std::int64_t shared_bytes(std::int64_t slots) {
-  return C::kGroups * StageRing<C, kStaged>::kBytes + slots * (C::kSlotBytes + 16);
+  return Exchange<C, kStaged>::kOffset + Exchange<C, kStaged>::kBytes + slots * (C::kSlotBytes + 16);
 }
 
 /// Addresses in shared memory.
@@ -153,7 +163,7 @@ struct Shared {
     const ptx::SharedAddress base = ptx::shared_address(memory);
     stages = base + group * Ring::kBytes;
     raw = stages + Ring::kStages * C::kStageBytes;
-    slots = base + C::kGroups * Ring::kBytes;
+    slots = base + Exchange<C, kStaged>::kOffset + Exchange<C, kStaged>::kBytes;
     filter_full = slots + args.slots * C::kSlotBytes;
     filter_empty = filter_full + args.slots * 8;
   }
@@ -701,102 +711,33 @@ __device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const S
   hopper::mish_of_mish_of_ln2(v);
 }
 
-/// The way to y of single sectors.
-///
-/// The rows of y start at any multiple of their element; what the L2 writes as one are sectors of 8 floats.
-/// A sector starts `head` pixels after a fragment does. A lane's pixels that come before `head` in their
-/// fragment ("early") lie in the sector that ends in it, the others in the next: so the early elements of
-/// fragment f and the late ones of f - 1 are stored together. kEven: rows have an even number of outputs,
-/// so that a lane's two elements are never in different sectors; otherwise they are stored as they come.
-template <class C, bool kEven>
-__device__ __forceinline__ void store_sectors(const Args& args, Sums<C>& sums, int unit, int k_tile) {
+/// The way to y. A lane has pairs of pixels all over a channel's row; through shared memory they come to lanes
+/// that store neighbours. For the L2 gets a request for each line of 128 bytes that a warp's store touches,
+/// and requests are what it is short of. kEven: rows have an even number of outputs, so that a lane can store
+/// two as one vector.
+template <class C, bool kStaged, bool kEven>
+__device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums, int unit, int k_tile) {
+  extern __shared__ __align__(128) unsigned char memory[];
   // Read anew, so that what follows from it takes no registers during the multiplications.
-  const int thread = ptx::thread_index();
-  const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
-  const TilePlace<C> place(args, unit, thread / (32 * C::kGroupWarps));
-  const int first_row = place.first_row + warp.first_row,
-            first_column = place.first_column + warp.first_column;
-  const int first_k = k_tile * C::kTileK + warp.first_k + thread % 32 / 4;
-  const int pixel = 2 * (thread % 4);
-  const std::int64_t plane = std::int64_t{args.p} * args.q;
-  const int columns = args.q - first_column - pixel;  // of this lane, if positive
-#pragma unroll
-  for (int m = 0; m < C::kFragmentsK; ++m)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int k = first_k + m * kFragmentK + half * 8;
-      const ChannelAffine affine = in_ln2(args.affine[k]);
-      const std::int64_t first =
-          (std::int64_t{place.image} * args.k + k) * plane + std::int64_t{first_row} * args.q + first_column;
-#pragma unroll
-      for (int row = 0; row < C::kWarpRows; ++row) {
-        const bool live = k < args.k && first_row + row < args.p;
-        float v[2 * C::kFragmentsQ];
-        activate<C>(v, sums, m, row, half, affine);
-        const std::int64_t at = first + std::int64_t{row} * args.q;
-        if (kEven) {
-          const int head = -static_cast<int>(at) & (kFragmentPixels - 1);
-          const bool early = pixel < head;
-          float* const out = args.y + at + pixel - (early ? 0 : kFragmentPixels);
-          const int end = columns + (early ? 0 : kFragmentPixels);
-#pragma unroll
-          for (int s = 0; s <= C::kFragmentsQ; ++s) {
-            const int f_early = s < C::kFragmentsQ ? s : 0, f_late = s > 0 ? s - 1 : 0;
-            const bool mine = (s < C::kFragmentsQ || !early) && (s > 0 || early);
-            const float2 pair = {early ? v[2 * f_early] : v[2 * f_late],
-                                 early ? v[2 * f_early + 1] : v[2 * f_late + 1]};
-            if (live && mine && s * kFragmentPixels < end) ptx::store_global(out + s * kFragmentPixels, pair);
-          }
-        } else {
-          float* const out = args.y + at + pixel;
-#pragma unroll
-          for (int f = 0; f < C::kFragmentsQ; ++f)
-#pragma unroll
-            for (int e = 0; e < 2; ++e)
-              if (live && f * kFragmentPixels + e < columns)
-                ptx::store_global(out + f * kFragmentPixels + e, v[2 * f + e]);
-        }
-      }
-    }
-}
-
-/// values: pairs, [fragment]; exchanged among lanes so that lane 4 g + t, which had the pixels 2 t, 2 t + 1
-/// of every fragment of channel g, has those of one fragment, g % kFragmentsQ, of as many channels: values[i]
-/// of channel g - g % kFragmentsQ + i. A row's fragments then lie in neighbouring lanes.
-template <int kFragmentsQ>
-__device__ __forceinline__ void gather_rows(float (&values)[2 * kFragmentsQ], int lane) {
-#pragma unroll
-  for (int bit = 1; bit < kFragmentsQ; bit *= 2) {
-    const bool high = lane & 4 * bit;
-#pragma unroll
-    for (int i = 0; i < 2 * kFragmentsQ; ++i)
-      if (!(i / 2 & bit)) {
-        float &low_value = values[i], &high_value = values[i + 2 * bit];
-        const float other = __shfl_xor_sync(~0u, high ? low_value : high_value, 4 * bit);
-        (high ? low_value : high_value) = other;
-      }
-  }
-}
-
-/// The way to y of rows. By a warp's instruction, the L2 gets a request for each line of 128
-/// bytes: there are fewest where neighbouring lanes store a row. kEven: rows have an even number of outputs,
-/// so that a lane can store two as one vector. `between(part)` is called before each row of a channel.
-template <class C, bool kStaged, bool kEven, class Between>
-__device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, int unit, int k_tile,
-                                           Between&& between) {
-  // Read anew, so that what follows from it takes no registers during the multiplications.
-  const int thread = ptx::thread_index();
+  const int thread = ptx::thread_index(), lane = thread % 32;
   const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
   const TilePlace<C> place(args, unit, thread / C::kGroupThreads);
-  const int row_of_lane = thread % 32 / 4;  // of a fragment: an output channel
-  constexpr int kGathered = C::kFragmentsQ;
-  const int first_row = place.first_row + warp.first_row;
-  const int column =
-      place.first_column + warp.first_column + row_of_lane % kGathered * kFragmentPixels + 2 * (thread % 4);
-  const int first_k = k_tile * C::kTileK + warp.first_k;
+  const int first_k = k_tile * C::kTileK + warp.first_k, first_row = place.first_row + warp.first_row;
   const std::int64_t plane = std::int64_t{args.p} * args.q;
+
+  using Exchange = mma::Exchange<C, kStaged>;
+  const ptx::SharedAddress exchange = ptx::shared_address(memory) + Exchange::kOffset +
+                                      thread / 32 % Exchange::kWarps * Exchange::kWarpBytes;
+  const auto place_of = [&](int channel, int pixel) {
+    return exchange + (channel * Exchange::kRow + pixel) * static_cast<int>(sizeof(float));
+  };
+  // What this lane stores: two pixels of every kStep-th channel.
+  constexpr int kStep = 64 / C::kWarpColumns;
+  const int channel = 2 * lane / C::kWarpColumns, pixel = 2 * lane % C::kWarpColumns;
+  const int column = place.first_column + warp.first_column + pixel;
+
   const auto affine_of = [&](int m, int half) {
-    return in_ln2(args.affine[first_k + m * kFragmentK + half * 8 + row_of_lane]);
+    return in_ln2(args.affine[first_k + m * kFragmentK + half * 8 + lane / 4]);
   };
   ChannelAffine early[C::kFragmentsK][2];  // for what has to be waited for to be short
   if constexpr (kStaged) {
@@ -811,27 +752,34 @@ __device__ __forceinline__ void store_rows(const Args& args, Sums<C>& sums, int 
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const ChannelAffine affine = kStaged ? early[m][half] : affine_of(m, half);
-      const int k = first_k + m * kFragmentK + half * 8, stored_k = k + row_of_lane / kGathered * kGathered;
-      float* const first = args.y + (std::int64_t{place.image} * args.k + stored_k) * plane +
-                           std::int64_t{first_row} * args.q + column;
+      const int k = first_k + m * kFragmentK + half * 8 + channel;
+      float* const first =
+          args.y + (std::int64_t{place.image} * args.k + k) * plane + std::int64_t{first_row} * args.q + column;
 #pragma unroll
       for (int row = 0; row < C::kWarpRows; ++row) {
-        between((m * 2 + half) * C::kWarpRows + row);
         float v[2 * C::kFragmentsQ];
         activate<C>(v, sums, m, row, half, affine);
-        gather_rows<C::kFragmentsQ>(v, thread);
+        if constexpr (C::kFragmentsQ > 1) {
+          __syncwarp();  // the row before has been read
+#pragma unroll
+          for (int f = 0; f < C::kFragmentsQ; ++f)
+            ptx::store_shared(place_of(lane / 4, f * kFragmentPixels + 2 * (lane % 4)),
+                              make_float2(v[2 * f], v[2 * f + 1]));
+          __syncwarp();
+        }
         float* out = first + std::int64_t{row} * args.q;
-        const int live = first_row + row < args.p ? args.q - column : 0;
 #pragma unroll
-        for (int i = 0; i < kGathered; ++i, out += plane)
-          if (kEven) {
-            if (stored_k + i < args.k && live > 0)
-              ptx::store_global_kept(out, make_float2(v[2 * i], v[2 * i + 1]));
+        for (int i = 0; i < 8; i += kStep, out += kStep * plane) {
+          const float2 pair = C::kFragmentsQ > 1 ? ptx::load_shared_float2(place_of(channel + i, pixel))
+                                                 : make_float2(v[0], v[1]);
+          const bool live = k + i < args.k && first_row + row < args.p;
+          if constexpr (kEven) {
+            if (live && column < args.q) ptx::store_global_kept(out, pair);
           } else {
-#pragma unroll
-            for (int e = 0; e < 2; ++e)
-              if (stored_k + i < args.k && e < live) ptx::store_global_kept(out + e, v[2 * i + e]);
+            if (live && column < args.q) ptx::store_global_kept(out, pair.x);
+            if (live && column + 1 < args.q) ptx::store_global_kept(out + 1, pair.y);
           }
+        }
       }
     }
 }
@@ -855,8 +803,6 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStage
 
   float4* const promoted = args.promoted + std::int64_t{blockIdx.x} * promoted_vectors<C>();
   int stage = 0;
-  // Which way to y, as was measured.
-  constexpr bool kByRows = kStaged || (C::kTerms == 2 && kResident && kEven);
 #pragma unroll 1
   for (int unit = part; unit < args.units; unit += args.parts) {
     Sums<C> sums = {};
@@ -877,10 +823,7 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStage
       if (++stage == StageRing<C, kStaged>::kStages) stage = 0;
     }
     if (C::kTerms == 2 && args.steps > kPromotionSteps) add_promoted<C>(sums, promoted);
-    if constexpr (kByRows)
-      store_rows<C, kStaged, kEven>(args, sums, unit, k_tile, [](int) {});
-    else
-      store_sectors<C, kEven>(args, sums, unit, k_tile);
+    store_rows<C, kStaged, kEven>(args, sums, unit, k_tile);
     // A turn that nobody waits for any more is not passed.
     if (kStaged && (thread_group<C>() == 0 || unit + args.parts < args.units)) Turns<C>::pass();
   }
