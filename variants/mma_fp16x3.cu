@@ -27,8 +27,8 @@ const RegisterVariant registered{configured_variant(
         .supports = mma::why_unsupported,
     },
     {
-        mma::configuration<2, Tiling{32, 2, 16, 2, 2, 2, 2}>(1.00),
-        mma::configuration<2, Tiling{32, 4, 8, 2, 2, 2, 2}>(1.12),
+        mma::configuration<2, Tiling{32, 4, 8, 2, 2, 2, 2}>({.otherwise = 1.00}),
+        mma::configuration<2, Tiling{32, 2, 16, 2, 2, 2, 2}>({.otherwise = 1.03}),
     })};
 
 }  // namespace

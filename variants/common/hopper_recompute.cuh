@@ -95,7 +95,8 @@ __device__ void scan_granule(const RecomputeArgs& args, const Unit& unit, const 
     bool loses_bits = false;
     const int end = min(granule.first_channel + granule.channels, args.c);
     for (int first = granule.first_channel; first < end; first += kPlaneChannels) {
-      float values[kPlaneChannels];  // loaded together: one after the other they would take as long as a kernel
+      float
+          values[kPlaneChannels];  // loaded together: one after the other they would take as long as a kernel
 #pragma unroll
       for (int c = 0; c < kPlaneChannels; ++c) values[c] = first + c < end ? pixel[(first + c) * plane] : 0;
 #pragma unroll

@@ -194,8 +194,8 @@ __device__ __forceinline__ void gather_rows(float (&values)[2 * kFragmentsQ], in
   }
 }
 
-/// As store_rows(), but by shuffles: the shared memory is for stages. `between(part)` is called before each row
-/// of a channel.
+/// As store_rows(), but by shuffles: the shared memory is for stages. `between(part)` is called before each
+/// row of a channel.
 template <class C, bool kEven, class Between>
 __device__ __forceinline__ void store_gathered_rows(const Args& args, const Sums<C>& sums, int unit,
                                                     int k_tile, Between&& between) {

@@ -131,11 +131,11 @@ struct Args {
   std::uint8_t* raised;         // [tile][step][warp]: the range guard's flags
   float4* promoted;             // [thread block]: sums of two terms; see promote()
   int n, c, h, w, k, p, q;
-  int k_tiles, parts;     // thread blocks: `parts` for each of the blocks of output channels
-  int steps;              // of 16 input channels
-  int slots;              // of the filter, in shared memory
-  int stages;             // of both groups, where x is packed ahead
-  std::int64_t plane;     // h * w
+  int k_tiles, parts;  // thread blocks: `parts` for each of the blocks of output channels
+  int steps;           // of 16 input channels
+  int slots;           // of the filter, in shared memory
+  int stages;          // of both groups, where x is packed ahead
+  std::int64_t plane;  // h * w
   int units;
   FastDividerOf<int> by_strips{1}, by_row_units{1};
 };
@@ -342,8 +342,8 @@ class InputFeed<C, false, kEven> {
 /// A thread's share of a stage, pairs of neighbouring pixels of 8 channels, passes through a place of the
 /// thread's own in shared memory: copied there from x a step ahead, past the registers, and from there
 /// converted into the stage. In batches, each converted before the multiplications with another slot of the
-/// filter, and each copied for the next step as soon as its place is free. kEven: rows of x have an even number
-/// of pixels, so that a pair is one vector.
+/// filter, and each copied for the next step as soon as its place is free. kEven: rows of x have an even
+/// number of pixels, so that a pair is one vector.
 template <class C, bool kEven>
 class InputFeed<C, true, kEven> {
  public:
@@ -384,7 +384,9 @@ class InputFeed<C, true, kEven> {
   static constexpr int kBatches = (kPairs + C::kGroupThreads - 1) / C::kGroupThreads;
   static_assert(C::kHaloColumns % 2 == 0 && kBatches < kFilterSize);
 
-  __device__ __forceinline__ bool more() const { return unit_ < args_.units; }
+  __device__ __forceinline__ bool more() const {
+    return unit_ < args_.units;
+  }
 
   __device__ __forceinline__ void copy(int batch) {
     if (more() && is_pair(batch)) {
@@ -690,8 +692,8 @@ struct Turns {
   }
 };
 
-/// To z in units of ln 2, which is what mish_of_mish_of_ln2() takes. Rounded, scale and bias each cost z 2^-24 of
-/// its sum or of itself: less than the products' sum does.
+/// To z in units of ln 2, which is what mish_of_mish_of_ln2() takes. Rounded, scale and bias each cost z
+/// 2^-24 of its sum or of itself: less than the products' sum does.
 __device__ __forceinline__ ChannelAffine in_ln2(const ChannelAffine& affine) {
   return {affine.scale * hopper::kLog2E, affine.bias * hopper::kLog2E};
 }
@@ -711,10 +713,10 @@ __device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const S
   hopper::mish_of_mish_of_ln2(v);
 }
 
-/// The way to y. A lane has pairs of pixels all over a channel's row; through shared memory they come to lanes
-/// that store neighbours. For the L2 gets a request for each line of 128 bytes that a warp's store touches,
-/// and requests are what it is short of. kEven: rows have an even number of outputs, so that a lane can store
-/// two as one vector.
+/// The way to y. A lane has pairs of pixels all over a channel's row; through shared memory they come to
+/// lanes that store neighbours. For the L2 gets a request for each line of 128 bytes that a warp's store
+/// touches, and requests are what it is short of. kEven: rows have an even number of outputs, so that a lane
+/// can store two as one vector.
 template <class C, bool kStaged, bool kEven>
 __device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums, int unit, int k_tile) {
   extern __shared__ __align__(128) unsigned char memory[];
@@ -726,8 +728,8 @@ __device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums
   const std::int64_t plane = std::int64_t{args.p} * args.q;
 
   using Exchange = mma::Exchange<C, kStaged>;
-  const ptx::SharedAddress exchange = ptx::shared_address(memory) + Exchange::kOffset +
-                                      thread / 32 % Exchange::kWarps * Exchange::kWarpBytes;
+  const ptx::SharedAddress exchange =
+      ptx::shared_address(memory) + Exchange::kOffset + thread / 32 % Exchange::kWarps * Exchange::kWarpBytes;
   const auto place_of = [&](int channel, int pixel) {
     return exchange + (channel * Exchange::kRow + pixel) * static_cast<int>(sizeof(float));
   };
@@ -753,8 +755,8 @@ __device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums
     for (int half = 0; half < 2; ++half) {
       const ChannelAffine affine = kStaged ? early[m][half] : affine_of(m, half);
       const int k = first_k + m * kFragmentK + half * 8 + channel;
-      float* const first =
-          args.y + (std::int64_t{place.image} * args.k + k) * plane + std::int64_t{first_row} * args.q + column;
+      float* const first = args.y + (std::int64_t{place.image} * args.k + k) * plane +
+                           std::int64_t{first_row} * args.q + column;
 #pragma unroll
       for (int row = 0; row < C::kWarpRows; ++row) {
         float v[2 * C::kFragmentsQ];

@@ -16,10 +16,12 @@
 
 namespace convmish::mma {
 
-// Of a group, for x to be staged, or packed ahead: with 8 both were measured to be faster, staged x with 4
-// slower.
-inline constexpr int kFewestTurns = 6;
 inline constexpr int kFewestSlots = 2;  // of a ring: one in use, one being filled
+
+/// Of the filter, for a block of output channels.
+inline std::int64_t all_slots(const Shape& shape) {
+  return divide_up(shape.c, kStepC) * kFilterSize;
+}
 
 /// Slots of the filter that fit in shared memory beside the stages.
 template <class C, bool kStaged>
@@ -30,8 +32,8 @@ std::int64_t fitting_slots(const DeviceInfo& device) {
 
 /// Stages that fit beside all slots of the filter, where x is packed ahead.
 template <class C>
-std::int64_t fitting_stages(const DeviceInfo& device, std::int64_t all_slots) {
-  return (device.max_shared_bytes - shared_bytes_ahead<C>(0, all_slots)) / shared_bytes_ahead<C>(1, 0);
+std::int64_t fitting_stages(const DeviceInfo& device, std::int64_t slots) {
+  return (device.max_shared_bytes - shared_bytes_ahead<C>(0, slots)) / shared_bytes_ahead<C>(1, 0);
 }
 
 /// How the units of a shape are shared out. A thread block stays with its output channels.
@@ -52,6 +54,22 @@ struct Division {
   std::int64_t units(const Shape& shape) const { return shape.n * row_units * strips; }
 };
 
+/// Whether groups have tiles enough to take turns at their epilogues, which takes longer to begin: with 8
+/// tiles a group it was measured to be faster, with 4 slower.
+template <class C>
+bool takes_turns(const Shape& shape, const DeviceInfo& device) {
+  constexpr int kFewestTurns = 6;
+  const Division division = Division::of<C>(shape, device);
+  return division.units(shape) >= kFewestTurns * division.parts;
+}
+
+/// Whether x passes through shared memory on its way to the stages.
+template <class C>
+bool stages_x(const Shape& shape, const DeviceInfo& device) {
+  return C::kTerms == 1 && all_slots(shape) <= fitting_slots<C, true>(device) &&
+         takes_turns<C>(shape, device);
+}
+
 template <class C>
 Plan prepare_config(const Problem& problem) {
   const Shape& shape = problem.shape;
@@ -67,11 +85,9 @@ Plan prepare_config(const Problem& problem) {
   args.plane = shape.h * shape.w;
   args.steps = layout.steps;
   constexpr int kMostSlots = 12;  // of a ring: more would only add to the distance
-  const std::int64_t all_slots = std::int64_t{args.steps} * kFilterSize,
-                     fitting = fitting_slots<C, false>(*problem.device);
-  const bool resident = all_slots <= fitting, turns = division.units(shape) >= kFewestTurns * division.parts;
-  const bool staged = C::kTerms == 1 && all_slots <= fitting_slots<C, true>(*problem.device) && turns;
-  args.slots = static_cast<int>(resident ? all_slots : std::min<std::int64_t>(fitting, kMostSlots));
+  const std::int64_t slots = all_slots(shape), fitting = fitting_slots<C, false>(*problem.device);
+  const bool resident = slots <= fitting, staged = stages_x<C>(shape, *problem.device);
+  args.slots = static_cast<int>(resident ? slots : std::min<std::int64_t>(fitting, kMostSlots));
 
   const unsigned blocks = static_cast<unsigned>(args.parts) * static_cast<unsigned>(args.k_tiles);
   if (C::kTerms == 2 && args.steps > kPromotionSteps)
@@ -83,11 +99,12 @@ Plan prepare_config(const Problem& problem) {
                             std::to_string(C::kTileRows) + " rows x " + std::to_string(C::kTileColumns) +
                             " columns, ";
   if constexpr (C::kTerms == 2) {
-    const std::int64_t stages = fitting_stages<C>(*problem.device, all_slots);
-    if (turns && args.steps <= std::min<std::int64_t>(stages, kPromotionSteps)) {
+    const std::int64_t stages = fitting_stages<C>(*problem.device, slots);
+    if (takes_turns<C>(shape, *problem.device) &&
+        args.steps <= std::min<std::int64_t>(stages, kPromotionSteps)) {
       args.stages = static_cast<int>(std::min<std::int64_t>(stages, C::kGroups * args.steps));
       const auto kernel = even ? kernel_ahead<C, true> : kernel_ahead<C, false>;
-      const auto bytes = static_cast<std::size_t>(shared_bytes_ahead<C>(args.stages, all_slots));
+      const auto bytes = static_cast<std::size_t>(shared_bytes_ahead<C>(args.stages, slots));
       hopper::allow_shared_memory(kernel, bytes);
       const UnitsAhead<C> units{{args}};
       Plan plan = hopper::make_plan<C::kTerms, Args, UnitsAhead<C>>(
@@ -124,8 +141,8 @@ std::string name() {
 /// not suffice.
 template <class C>
 std::optional<double> computed_outputs(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t all_slots = divide_up(shape.c, kStepC) * kFilterSize;
-  if (fitting_slots<C, false>(device) < std::min<std::int64_t>(kFewestSlots, all_slots)) return std::nullopt;
+  if (fitting_slots<C, false>(device) < std::min<std::int64_t>(kFewestSlots, all_slots(shape)))
+    return std::nullopt;
   const Division division = Division::of<C>(shape, device);
   const std::int64_t blocks = division.parts * division.k_tiles;
   return static_cast<double>(divide_up(blocks, device.multiprocessors)) *
@@ -133,22 +150,27 @@ std::optional<double> computed_outputs(const Shape& shape, const DeviceInfo& dev
          (C::kUnitRows * C::kTileColumns * C::kTileK);
 }
 
-/// `time_per_output`: where all multiprocessors are full, relative to the fastest, as an H200 takes it.
+/// Times per output where all multiprocessors are full, relative to the fastest, as an H200 takes them.
+struct TimePerOutput {
+  double staged = 0, otherwise;  // staged: see stages_x()
+};
+
 template <int kTerms, Tiling kTiling>
-Configuration configuration(double time_per_output) {
+Configuration configuration(TimePerOutput time) {
   using C = Config<kTerms, kTiling>;
   return {.name = name<C>(),
           .cost = [=](const Shape& shape, const DeviceInfo& device) -> std::optional<double> {
             const auto outputs = computed_outputs<C>(shape, device);
-            return outputs ? std::optional(time_per_output * *outputs) : std::nullopt;
+            if (!outputs) return std::nullopt;
+            return (stages_x<C>(shape, device) ? time.staged : time.otherwise) * *outputs;
           },
           .prepare = prepare_config<C>};
 }
 
 inline std::optional<std::string> why_unsupported(const Shape& shape, const DeviceInfo&) {
   if (auto why = hopper::why_too_large(shape)) return why;
-  constexpr std::int64_t kLimit = INT_MAX / 2;  // of units, which are of 8 x 16 outputs at least
-  if (shape.n * divide_up(shape.p(), 8) * divide_up(shape.q(), 16) > kLimit)
+  constexpr std::int64_t kLimit = INT_MAX / 2;  // of units, which are of 4 x 16 outputs at least
+  if (shape.n * divide_up(shape.p(), 4) * divide_up(shape.q(), 16) > kLimit)
     return "there are more than " + std::to_string(kLimit) + " tiles";
   return std::nullopt;
 }
