@@ -8,36 +8,43 @@
 namespace convmish {
 namespace {
 
-constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+template <class Index>
+class FastDividerTest : public testing::Test {
+ protected:
+  static constexpr Index kMax = std::numeric_limits<Index>::max();
 
-void expect_exact(std::int64_t index, std::int64_t divisor) {
-  const auto [quotient, remainder] = FastDivider(divisor).divide(index);
-  ASSERT_EQ(quotient, index / divisor) << index << " / " << divisor;
-  ASSERT_EQ(remainder, index % divisor) << index << " / " << divisor;
-}
+  static void expect_exact(Index index, Index divisor) {
+    const auto [quotient, remainder] = FastDividerOf<Index>(divisor).divide(index);
+    ASSERT_EQ(quotient, index / divisor) << index << " / " << divisor;
+    ASSERT_EQ(remainder, index % divisor) << index << " / " << divisor;
+  }
+};
+using Indices = testing::Types<std::int32_t, std::int64_t>;
+TYPED_TEST_SUITE(FastDividerTest, Indices);
 
-TEST(FastDivider, IsExactAroundEveryMultipleThatCouldRoundWrong) {
-  for (std::int64_t divisor = 1; divisor <= 300; ++divisor) {
-    for (const std::int64_t quotient :
-         {std::int64_t{0}, std::int64_t{1}, std::int64_t{1} << 31, kMax / divisor}) {
-      const std::int64_t multiple = quotient * divisor;
-      expect_exact(multiple, divisor);
-      if (multiple > 0) expect_exact(multiple - 1, divisor);
-      if (multiple < kMax - 1) expect_exact(multiple + 1, divisor);
+TYPED_TEST(FastDividerTest, IsExactAroundEveryMultipleThatCouldRoundWrong) {
+  constexpr TypeParam kMax = TestFixture::kMax, kMiddle = TypeParam{1} << (4 * sizeof(TypeParam) - 1);
+  for (TypeParam divisor = 1; divisor <= 300; ++divisor) {
+    for (const TypeParam quotient : {TypeParam{0}, TypeParam{1}, kMiddle, kMax / divisor}) {
+      const TypeParam multiple = quotient * divisor;
+      this->expect_exact(multiple, divisor);
+      if (multiple > 0) this->expect_exact(multiple - 1, divisor);
+      if (multiple < kMax - 1) this->expect_exact(multiple + 1, divisor);
     }
   }
 }
 
-TEST(FastDivider, IsExactAtPowersOfTwoAndTheirNeighbours) {
-  for (int e = 1; e < 63; ++e) {
-    for (const std::int64_t divisor :
-         {(std::int64_t{1} << e) - 1, std::int64_t{1} << e, (std::int64_t{1} << e) + 1}) {
-      for (const std::int64_t index : {divisor - 1, divisor, kMax - 1, kMax, kMax / divisor * divisor})
-        expect_exact(index, divisor);
+TYPED_TEST(FastDividerTest, IsExactAtPowersOfTwoAndTheirNeighbours) {
+  constexpr TypeParam kMax = TestFixture::kMax;
+  for (int e = 1; e < std::numeric_limits<TypeParam>::digits; ++e) {
+    const TypeParam power = TypeParam{1} << e;
+    for (const TypeParam divisor : {power - 1, power, power + 1}) {
+      for (const TypeParam index : {divisor - 1, divisor, kMax - 1, kMax, kMax / divisor * divisor})
+        this->expect_exact(index, divisor);
     }
   }
-  expect_exact(kMax, kMax);
-  expect_exact(kMax - 1, kMax);
+  this->expect_exact(kMax, kMax);
+  this->expect_exact(kMax - 1, kMax);
 }
 
 }  // namespace

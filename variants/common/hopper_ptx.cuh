@@ -146,20 +146,6 @@ __device__ __forceinline__ void bulk_copy_from_global(SharedAddress destination,
       : "memory");
 }
 
-/// Shared to global memory; both aligned to 16 bytes, and `bytes` a multiple of 16. The writers of `source`
-/// call fence_proxy_async() before. Complete, as a kernel's ordinary writes are, when the kernel is.
-__device__ __forceinline__ void bulk_copy_to_global(void* destination, SharedAddress source,
-                                                    std::uint32_t bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(destination), "r"(source),
-               "r"(bytes)
-               : "memory");
-}
-
-/// Waits until this thread's copies to global memory have read their sources.
-__device__ __forceinline__ void wait_for_bulk_reads() {
-  asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
-}
-
 /// A box of the tensor that `map` describes, from `at` (innermost coordinate first) on; zeros beyond its
 /// ends. `map` lies in a kernel's __grid_constant__ parameters. `destination` is a multiple of 128.
 template <class TensorMap>

@@ -46,17 +46,13 @@ constexpr std::int64_t shared_bytes_ahead(std::int64_t stages, std::int64_t slot
   return stages * StageCircle<C>::kStride + slots * C::kSlotBytes;
 }
 
-/// Pairs of neighbours in a row, of the pixels of a plane.
-template <class C>
-inline constexpr int kPlanePairs = C::kStagePixels / 2;
-
 /// What the range guard's flags mean: one for each 32 pairs of a tile, which may begin a plane.
 template <class C>
 struct UnitsAhead {
   Units<C> tiles;
 
   CONVMISH_HD static int flags(const Args& args) {
-    return (args.steps * C::kStagePlanes * kPlanePairs<C> + 31) / 32;
+    return (args.steps * C::kStagePlanes * C::kPlanePairs + 31) / 32;
   }
   CONVMISH_HD std::int64_t count() const { return tiles.count(); }
   CONVMISH_HD int flag_count() const { return flags(tiles.args); }
@@ -66,10 +62,10 @@ struct UnitsAhead {
     return unit;
   }
   __device__ hopper::Granule granule(int flag) const {
-    static_assert(kPlanePairs<C> >= 32);
+    static_assert(C::kPlanePairs >= 32);
     return {.first_row = 0,
             .rows = C::kHaloRows,
-            .first_channel = flag * 32 / kPlanePairs<C> * kPlaneChannels,
+            .first_channel = flag * 32 / C::kPlanePairs * kPlaneChannels,
             .channels = 2 * kPlaneChannels};
   }
 };
@@ -87,7 +83,7 @@ class TilePacker {
         circle_(circle),
         unit_(unit),
         first_(first),
-        pairs_(exists ? args.steps * C::kStagePlanes * kPlanePairs<C> : 0) {
+        pairs_(exists ? args.steps * C::kStagePlanes * C::kPlanePairs : 0) {
     const TilePlace<C> place(args, unit, thread_group<C>());
     first_row_ = place.first_row, first_column_ = place.first_column;
     image_ = args.x + std::int64_t{place.image} * args.c * args.plane;
@@ -99,7 +95,7 @@ class TilePacker {
 #pragma unroll
     for (int c = 0; c < kPlaneChannels; ++c) values[0][c] = values[1][c] = 0;
     if (pair(i) >= pairs_) return;
-    const int in_plane = pair(i) % kPlanePairs<C>, channel = pair(i) / kPlanePairs<C> * kPlaneChannels;
+    const int in_plane = pair(i) % C::kPlanePairs, channel = pair(i) / C::kPlanePairs * kPlaneChannels;
     const int row = min(first_row_ + in_plane / kRowPairs, args_.h - 1);
     const int column = first_column_ + in_plane % kRowPairs * 2;
     const float* source = image_ + channel * args_.plane + std::int64_t{row} * args_.w;
@@ -131,11 +127,11 @@ class TilePacker {
       }
       if (suspicion.suspects())
         raised = hopper::loses_bits<C::kTerms>(values[0]) || hopper::loses_bits<C::kTerms>(values[1]);
-      const int plane = pair(i) / kPlanePairs<C>, position = circle_.later(first_, plane / C::kStagePlanes);
+      const int plane = pair(i) / C::kPlanePairs, position = circle_.later(first_, plane / C::kStagePlanes);
       const ptx::SharedAddress stage = circle_.stage(position);
       ptx::mbarrier_poll(circle_.empty(stage), circle_.parity_before(position));
       const ptx::SharedAddress at =
-          stage + plane % C::kStagePlanes * C::kPlaneBytes + pair(i) % kPlanePairs<C> * (2 * kGranuleBytes);
+          stage + plane % C::kStagePlanes * C::kPlaneBytes + pair(i) % C::kPlanePairs * (2 * kGranuleBytes);
 #pragma unroll
       for (int e = 0; e < 2; ++e)
 #pragma unroll
@@ -163,7 +159,6 @@ class TilePacker {
 
  private:
   static constexpr int kRowPairs = C::kHaloColumns / 2;
-  static_assert(C::kHaloColumns % 2 == 0);
 
   static __device__ __forceinline__ int pair(int i) {
     return ptx::thread_index() % C::kGroupThreads + i * C::kGroupThreads;

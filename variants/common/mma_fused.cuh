@@ -74,6 +74,8 @@ struct Config {
   static constexpr int kSlotBytes = kFilterSize * kSlotTapBytes;
   static_assert(kFragmentsQ % 2 == 0 || (kFragmentsQ == 1 && kWarpRows % 2 == 0));
   static constexpr int kGranules = kStagePlanes * kStagePixels;
+  static constexpr int kPlanePairs = kStagePixels / 2;  // of neighbours in a row
+  static_assert(kHaloColumns % 2 == 0);
 };
 
 /// Of a group, in shared memory.
@@ -379,10 +381,10 @@ class InputFeed<C, true, kEven> {
   }
 
  private:
-  static constexpr int kPairs = C::kGranules / 2, kPlanePairs = C::kStagePixels / 2;
+  static constexpr int kPairs = C::kStagePlanes * C::kPlanePairs;
   static constexpr int kPairBytes = 2 * sizeof(float);  // of a channel
   static constexpr int kBatches = (kPairs + C::kGroupThreads - 1) / C::kGroupThreads;
-  static_assert(C::kHaloColumns % 2 == 0 && kBatches < kFilterSize);
+  static_assert(kBatches < kFilterSize);
 
   __device__ __forceinline__ bool more() const {
     return unit_ < args_.units;
@@ -460,7 +462,7 @@ class InputFeed<C, true, kEven> {
     const TilePlace<C> place(args_, unit_, thread_group<C>());
 #pragma unroll
     for (int batch = 0; batch < kBatches; ++batch) {
-      const int pixel = pair_index(batch) % kPlanePairs * 2;
+      const int pixel = pair_index(batch) % C::kPlanePairs * 2;
       const int row = min(place.first_row + pixel / C::kHaloColumns, args_.h - 1);
       const int column = min(place.first_column + pixel % C::kHaloColumns, args_.w - (kEven ? 2 : 1));
       source_[batch] = args_.x +
@@ -477,7 +479,7 @@ class InputFeed<C, true, kEven> {
     return (batch + 1) * C::kGroupThreads <= kPairs || pair_index(batch) < kPairs;
   }
   static __device__ __forceinline__ int plane(int batch) {
-    return min(pair_index(batch) / kPlanePairs, C::kStagePlanes - 1);
+    return min(pair_index(batch) / C::kPlanePairs, C::kStagePlanes - 1);
   }
   __device__ __forceinline__ ptx::SharedAddress raw(int batch, int channel) const {
     return raw_ + (channel * kPairs + batch * C::kGroupThreads) * kPairBytes;
