@@ -171,71 +171,6 @@ class TilePacker {
   const float* image_;
 };
 
-/// values: pairs, [fragment]; exchanged among lanes so that lane 4 g + t, which had the pixels 2 t, 2 t + 1
-/// of every fragment of channel g, has those of one fragment, g % kFragmentsQ, of as many channels: values[i]
-/// of channel g - g % kFragmentsQ + i. A row's fragments then lie in neighbouring lanes.
-template <int kFragmentsQ>
-__device__ __forceinline__ void gather_rows(float (&values)[2 * kFragmentsQ], int lane) {
-#pragma unroll
-  for (int bit = 1; bit < kFragmentsQ; bit *= 2) {
-    const bool high = lane & 4 * bit;
-#pragma unroll
-    for (int i = 0; i < 2 * kFragmentsQ; ++i)
-      if (!(i / 2 & bit)) {
-        float &low_value = values[i], &high_value = values[i + 2 * bit];
-        const float other = __shfl_xor_sync(~0u, high ? low_value : high_value, 4 * bit);
-        (high ? low_value : high_value) = other;
-      }
-  }
-}
-
-/// As store_rows(), but by shuffles: the shared memory is for stages. `between(part)` is called before each
-/// row of a channel.
-template <class C, bool kEven, class Between>
-__device__ __forceinline__ void store_gathered_rows(const Args& args, const Sums<C>& sums, int unit,
-                                                    int k_tile, Between&& between) {
-  // Read anew, so that what follows from it takes no registers during the multiplications.
-  const int thread = ptx::thread_index();
-  const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
-  const TilePlace<C> place(args, unit, thread / C::kGroupThreads);
-  const int row_of_lane = thread % 32 / 4;  // of a fragment: an output channel
-  constexpr int kGathered = C::kFragmentsQ;
-  const int first_row = place.first_row + warp.first_row;
-  const int column =
-      place.first_column + warp.first_column + row_of_lane % kGathered * kFragmentPixels + 2 * (thread % 4);
-  const int first_k = k_tile * C::kTileK + warp.first_k;
-  const std::int64_t plane = std::int64_t{args.p} * args.q;
-#pragma unroll
-  for (int m = 0; m < C::kFragmentsK; ++m)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int k = first_k + m * kFragmentK + half * 8;
-      const ChannelAffine affine = in_ln2(args.affine[k + row_of_lane]);
-      const int stored_k = k + row_of_lane / kGathered * kGathered;
-      float* const first = args.y + (std::int64_t{place.image} * args.k + stored_k) * plane +
-                           std::int64_t{first_row} * args.q + column;
-#pragma unroll
-      for (int row = 0; row < C::kWarpRows; ++row) {
-        between((m * 2 + half) * C::kWarpRows + row);
-        float v[2 * C::kFragmentsQ];
-        activate<C>(v, sums, m, row, half, affine);
-        gather_rows<C::kFragmentsQ>(v, thread);
-        float* out = first + std::int64_t{row} * args.q;
-#pragma unroll
-        for (int i = 0; i < kGathered; ++i, out += plane) {
-          const bool live = stored_k + i < args.k && first_row + row < args.p;
-          if (kEven) {
-            if (live && column < args.q) ptx::store_global_kept(out, make_float2(v[2 * i], v[2 * i + 1]));
-          } else {
-#pragma unroll
-            for (int e = 0; e < 2; ++e)
-              if (live && column + e < args.q) ptx::store_global_kept(out + e, v[2 * i + e]);
-          }
-        }
-      }
-    }
-}
-
 template <class C, bool kEven>
 __device__ __forceinline__ void compute_ahead(const Args& args, ptx::SharedAddress stages,
                                               ptx::SharedAddress slots, int part, int k_tile) {
@@ -269,7 +204,7 @@ __device__ __forceinline__ void compute_ahead(const Args& args, ptx::SharedAddre
     // registers for one.
     typename TilePacker<C, kEven>::Values values;
     constexpr int kParts = 2 * C::kFragmentsK * C::kWarpRows, kEvery = kParts / 4;
-    store_gathered_rows<C, kEven>(args, sums, unit, k_tile, [&](int part) {
+    store_rows<C, false, kEven>(args, sums, unit, k_tile, [&](int part) {
       if (part < 1 || (part - 1) % kEvery != 0) return;
       const int item = (part - 1) / kEvery;
       if (item > 0) packer.store(values, item - 1);

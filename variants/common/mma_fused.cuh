@@ -87,16 +87,6 @@ struct StageRing {
   static constexpr int kBytes = kStages * C::kStageBytes + kRawBytes;
 };
 
-/// Where a warp's outputs of one row and 8 channels change hands, in shared memory.
-template <class C, bool kStaged>
-struct Exchange {
-  // Groups that take turns at their epilogues share it.
-  static constexpr int kWarps = kStaged ? C::kGroupWarps : C::kGroups * C::kGroupWarps;
-  static constexpr int kRow = C::kWarpColumns + 8;  // floats: then no access has bank conflicts
-  static constexpr int kWarpBytes = 8 * kRow * sizeof(float), kBytes = kWarps * kWarpBytes;
-  static constexpr int kOffset = C::kGroups * StageRing<C, kStaged>::kBytes;  // behind the stages
-};
-
 /// The repacked filter: [block of kTileK channels][16 input channels][filter column][filter row][16 output
 /// channels][term][lane][8 halves], a lane's halves in the order of mma's registers.
 template <class C>
@@ -148,10 +138,14 @@ CONVMISH_HD constexpr int promoted_vectors() {
   return C::kFragmentsK * C::kWarpRows * C::kFragmentsQ * C::kThreads;
 }
 
+template <class C, bool kStaged>
+class RowExchange;
+
 /// Bytes of shared memory; the layout is below, in Shared.
 template <class C, bool kStaged>
 constexpr std::int64_t shared_bytes(std::int64_t slots) {
-  return Exchange<C, kStaged>::kOffset + Exchange<C, kStaged>::kBytes + slots * (C::kSlotBytes + 16);
+  return C::kGroups * StageRing<C, kStaged>::kBytes + RowExchange<C, kStaged>::kBytes +
+         slots * (C::kSlotBytes + 16);
 }
 
 /// Addresses in shared memory.
@@ -165,7 +159,7 @@ struct Shared {
     const ptx::SharedAddress base = ptx::shared_address(memory);
     stages = base + group * Ring::kBytes;
     raw = stages + Ring::kStages * C::kStageBytes;
-    slots = base + Exchange<C, kStaged>::kOffset + Exchange<C, kStaged>::kBytes;
+    slots = base + C::kGroups * Ring::kBytes + RowExchange<C, kStaged>::kBytes;
     filter_full = slots + args.slots * C::kSlotBytes;
     filter_empty = filter_full + args.slots * 8;
   }
@@ -370,7 +364,7 @@ class InputFeed<C, true, kEven> {
   /// Between the multiplications, before those with a slot of the filter. Of the two warps of a group that
   /// share a scheduler, one converts later than the other, which multiplies meanwhile.
   __device__ __forceinline__ void advance(int slot) {
-    const int later = ptx::thread_index() / 128 % 2 * (kFilterSize - kBatches);
+    const int later = threadIdx.x / 128 % 2 * (kFilterSize - kBatches);
     // The first two conditions follow from the third, and leave out while compiling what it never lets in.
 #pragma unroll
     for (int batch = 0; batch < kBatches; ++batch)
@@ -715,33 +709,99 @@ __device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const S
   hopper::mish_of_mish_of_ln2(v);
 }
 
-/// The way to y. A lane has pairs of pixels all over a channel's row; through shared memory they come to
-/// lanes that store neighbours. For the L2 gets a request for each line of 128 bytes that a warp's store
-/// touches, and requests are what it is short of. kEven: rows have an even number of outputs, so that a lane
-/// can store two as one vector.
-template <class C, bool kStaged, bool kEven>
-__device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums, int unit, int k_tile) {
-  extern __shared__ __align__(128) unsigned char memory[];
+/// How outputs of one row, 8 channels of a warp's, come from the lanes that computed them to lanes that store
+/// neighbours: a lane has pairs of pixels all over a channel's row. For the L2 gets a request for each line
+/// of 128 bytes that a warp's store touches, and requests are what it is short of.
+///
+/// Called with a channel's row, lane / 4 of the 8, [fragment][2 pixels]; leaves pair i of channel
+/// channel + i kStep, the lane's `pixel` and the next.
+///
+/// Staged, through shared memory; groups that take turns at their epilogues share it. That takes fewer
+/// instructions, but longer: elsewhere shuffles were measured to be faster.
+template <class C, bool kStaged>
+class RowExchange {
+ public:
+  static constexpr int kBytes = 0, kStep = 1;
+  int channel, pixel;
+
+  __device__ __forceinline__ RowExchange(int thread)
+      : channel(thread % 32 / 4 / kCount * kCount),
+        pixel(thread % 32 / 4 % kCount * kFragmentPixels + 2 * (thread % 4)),
+        row_(thread % 32 / 4) {}
+
+  __device__ __forceinline__ void operator()(float (&v)[2 * C::kFragmentsQ]) const {
+#pragma unroll
+    for (int bit = 1; bit < kCount; bit *= 2) {
+      const bool high = row_ & bit;
+#pragma unroll
+      for (int i = 0; i < 2 * kCount; ++i)
+        if (!(i / 2 & bit)) {
+          float &low_value = v[i], &high_value = v[i + 2 * bit];
+          const float other = __shfl_xor_sync(~0u, high ? low_value : high_value, 4 * bit);
+          (high ? low_value : high_value) = other;
+        }
+    }
+  }
+
+ private:
+  static constexpr int kCount = C::kFragmentsQ;
+  int row_;
+};
+
+template <class C>
+class RowExchange<C, true> {
+  static constexpr int kPairBytes = 2 * sizeof(float);
+  static constexpr int kRowBytes =
+      (C::kWarpColumns + 8) * sizeof(float);  // then no access has bank conflicts
+  static constexpr int kWarpBytes = 8 * kRowBytes;
+  static constexpr int kOffset = C::kGroups * StageRing<C, true>::kBytes;  // behind the stages
+
+ public:
+  static constexpr int kBytes = C::kGroupWarps * kWarpBytes, kStep = 64 / C::kWarpColumns;
+  int channel, pixel;
+
+  __device__ __forceinline__ RowExchange(int thread)
+      : channel(2 * (thread % 32) / C::kWarpColumns), pixel(2 * (thread % 32) % C::kWarpColumns) {
+    extern __shared__ __align__(128) unsigned char memory[];
+    const ptx::SharedAddress rows =
+        ptx::shared_address(memory) + kOffset + thread / 32 % C::kGroupWarps * kWarpBytes;
+    from_ = rows + thread % 32 / 4 * kRowBytes + thread % 4 * kPairBytes;
+    to_ = rows + channel * kRowBytes + pixel / 2 * kPairBytes;
+  }
+
+  __device__ __forceinline__ void operator()(float (&v)[2 * C::kFragmentsQ]) const {
+    if constexpr (C::kFragmentsQ == 1) return;  // neighbours they are
+    __syncwarp();                               // the row before has been read
+#pragma unroll
+    for (int f = 0; f < C::kFragmentsQ; ++f)
+      ptx::store_shared(from_ + f * kFragmentPixels / 2 * kPairBytes, make_float2(v[2 * f], v[2 * f + 1]));
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < C::kFragmentsQ; ++i) {
+      const float2 pair = ptx::load_shared_float2(to_ + i * kStep * kRowBytes);
+      v[2 * i] = pair.x, v[2 * i + 1] = pair.y;
+    }
+  }
+
+ private:
+  ptx::SharedAddress from_, to_;  // of the first of a lane's pairs
+};
+
+/// The way to y. kEven: rows have an even number of outputs, so that a lane can store two as one vector.
+/// `between(part)` is called before each row of a channel.
+template <class C, bool kStaged, bool kEven, class Between>
+__device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums, int unit, int k_tile,
+                                           Between&& between) {
   // Read anew, so that what follows from it takes no registers during the multiplications.
-  const int thread = ptx::thread_index(), lane = thread % 32;
+  const int thread = ptx::thread_index();
   const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
   const TilePlace<C> place(args, unit, thread / C::kGroupThreads);
+  using Exchange = RowExchange<C, kStaged>;
   const int first_k = k_tile * C::kTileK + warp.first_k, first_row = place.first_row + warp.first_row;
   const std::int64_t plane = std::int64_t{args.p} * args.q;
 
-  using Exchange = mma::Exchange<C, kStaged>;
-  const ptx::SharedAddress exchange =
-      ptx::shared_address(memory) + Exchange::kOffset + thread / 32 % Exchange::kWarps * Exchange::kWarpBytes;
-  const auto place_of = [&](int channel, int pixel) {
-    return exchange + (channel * Exchange::kRow + pixel) * static_cast<int>(sizeof(float));
-  };
-  // What this lane stores: two pixels of every kStep-th channel.
-  constexpr int kStep = 64 / C::kWarpColumns;
-  const int channel = 2 * lane / C::kWarpColumns, pixel = 2 * lane % C::kWarpColumns;
-  const int column = place.first_column + warp.first_column + pixel;
-
   const auto affine_of = [&](int m, int half) {
-    return in_ln2(args.affine[first_k + m * kFragmentK + half * 8 + lane / 4]);
+    return in_ln2(args.affine[first_k + m * kFragmentK + half * 8 + thread % 32 / 4]);
   };
   ChannelAffine early[C::kFragmentsK][2];  // for what has to be waited for to be short
   if constexpr (kStaged) {
@@ -751,37 +811,32 @@ __device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums
       for (int half = 0; half < 2; ++half) early[m][half] = affine_of(m, half);
     Turns<C>::wait();
   }
+  const Exchange exchange(thread);
+  const int column = place.first_column + warp.first_column + exchange.pixel;
 #pragma unroll
   for (int m = 0; m < C::kFragmentsK; ++m)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const ChannelAffine affine = kStaged ? early[m][half] : affine_of(m, half);
-      const int k = first_k + m * kFragmentK + half * 8 + channel;
+      const int k = first_k + m * kFragmentK + half * 8 + exchange.channel;
       float* const first = args.y + (std::int64_t{place.image} * args.k + k) * plane +
                            std::int64_t{first_row} * args.q + column;
 #pragma unroll
       for (int row = 0; row < C::kWarpRows; ++row) {
+        between((m * 2 + half) * C::kWarpRows + row);
         float v[2 * C::kFragmentsQ];
         activate<C>(v, sums, m, row, half, affine);
-        if constexpr (C::kFragmentsQ > 1) {
-          __syncwarp();  // the row before has been read
-#pragma unroll
-          for (int f = 0; f < C::kFragmentsQ; ++f)
-            ptx::store_shared(place_of(lane / 4, f * kFragmentPixels + 2 * (lane % 4)),
-                              make_float2(v[2 * f], v[2 * f + 1]));
-          __syncwarp();
-        }
+        exchange(v);
         float* out = first + std::int64_t{row} * args.q;
 #pragma unroll
-        for (int i = 0; i < 8; i += kStep, out += kStep * plane) {
-          const float2 pair = C::kFragmentsQ > 1 ? ptx::load_shared_float2(place_of(channel + i, pixel))
-                                                 : make_float2(v[0], v[1]);
-          const bool live = k + i < args.k && first_row + row < args.p;
+        for (int i = 0; i < C::kFragmentsQ; ++i, out += Exchange::kStep * plane) {
+          const bool live = k + i * Exchange::kStep < args.k && first_row + row < args.p;
           if constexpr (kEven) {
-            if (live && column < args.q) ptx::store_global_kept(out, pair);
+            if (live && column < args.q) ptx::store_global_kept(out, make_float2(v[2 * i], v[2 * i + 1]));
           } else {
-            if (live && column < args.q) ptx::store_global_kept(out, pair.x);
-            if (live && column + 1 < args.q) ptx::store_global_kept(out + 1, pair.y);
+#pragma unroll
+            for (int e = 0; e < 2; ++e)
+              if (live && column + e < args.q) ptx::store_global_kept(out + e, v[2 * i + e]);
           }
         }
       }
@@ -827,7 +882,7 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStage
       if (++stage == StageRing<C, kStaged>::kStages) stage = 0;
     }
     if (C::kTerms == 2 && args.steps > kPromotionSteps) add_promoted<C>(sums, promoted);
-    store_rows<C, kStaged, kEven>(args, sums, unit, k_tile);
+    store_rows<C, kStaged, kEven>(args, sums, unit, k_tile, [](int) {});
     // A turn that nobody waits for any more is not passed.
     if (kStaged && (thread_group<C>() == 0 || unit + args.parts < args.units)) Turns<C>::pass();
   }
