@@ -63,10 +63,18 @@ bool takes_turns(const Shape& shape, const DeviceInfo& device) {
   return division.units(shape) >= kFewestTurns * division.parts;
 }
 
-/// Whether x passes through shared memory on its way to the stages.
+/// One term: whether x passes through shared memory on its way to the stages.
 template <class C>
 bool stages_x(const Shape& shape, const DeviceInfo& device) {
   return C::kTerms == 1 && all_slots(shape) <= fitting_slots<C, true>(device) &&
+         takes_turns<C>(shape, device);
+}
+
+/// Two terms: whether x is packed ahead. Sums are then never promoted.
+template <class C>
+bool packs_ahead(const Shape& shape, const DeviceInfo& device) {
+  const std::int64_t steps = divide_up(shape.c, kStepC), stages = fitting_stages<C>(device, all_slots(shape));
+  return C::kTerms == 2 && steps <= std::min<std::int64_t>(stages, kPromotionSteps) &&
          takes_turns<C>(shape, device);
 }
 
@@ -99,9 +107,8 @@ Plan prepare_config(const Problem& problem) {
                             std::to_string(C::kTileRows) + " rows x " + std::to_string(C::kTileColumns) +
                             " columns, ";
   if constexpr (C::kTerms == 2) {
-    const std::int64_t stages = fitting_stages<C>(*problem.device, slots);
-    if (takes_turns<C>(shape, *problem.device) &&
-        args.steps <= std::min<std::int64_t>(stages, kPromotionSteps)) {
+    if (packs_ahead<C>(shape, *problem.device)) {
+      const std::int64_t stages = fitting_stages<C>(*problem.device, slots);
       args.stages = static_cast<int>(std::min<std::int64_t>(stages, C::kGroups * args.steps));
       const auto kernel = even ? kernel_ahead<C, true> : kernel_ahead<C, false>;
       const auto bytes = static_cast<std::size_t>(shared_bytes_ahead<C>(args.stages, slots));
@@ -152,7 +159,7 @@ std::optional<double> computed_outputs(const Shape& shape, const DeviceInfo& dev
 
 /// Times per output where all multiprocessors are full, relative to the fastest, as an H200 takes them.
 struct TimePerOutput {
-  double staged = 0, otherwise;  // staged: see stages_x()
+  double in_turns, otherwise;  // in turns: with x staged, or packed ahead
 };
 
 template <int kTerms, Tiling kTiling>
@@ -162,7 +169,8 @@ Configuration configuration(TimePerOutput time) {
           .cost = [=](const Shape& shape, const DeviceInfo& device) -> std::optional<double> {
             const auto outputs = computed_outputs<C>(shape, device);
             if (!outputs) return std::nullopt;
-            return (stages_x<C>(shape, device) ? time.staged : time.otherwise) * *outputs;
+            const bool in_turns = stages_x<C>(shape, device) || packs_ahead<C>(shape, device);
+            return (in_turns ? time.in_turns : time.otherwise) * *outputs;
           },
           .prepare = prepare_config<C>};
 }
