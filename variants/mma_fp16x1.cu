@@ -1,16 +1,16 @@
 // The whole fused operation in one kernel for every GPU from sm_80 on: mma.sync with multiplicands rounded
 // once to fp16, which has TF32's significand. common/mma_fused.cuh is the kernel.
 //
-// Registers: 128, at most 184 bytes of spills, none in the kernel of the headline shape; one thread block of
+// Registers: 128, at most 124 bytes of spills, none in the kernel of the headline shape; one thread block of
 // 16 warps a multiprocessor:
 //   nvcc -std=c++20 -O3 --expt-relaxed-constexpr -I. -Isrc -arch=sm_90 -Xptxas -v -cubin
 //     -o mma_fp16x1.cubin variants/mma_fp16x1.cu
 //
-// What binds it, on an H200 at n64 c64 h256 w256 k128 (2.09 ms): bursts, not a pipe. Before the last step but
-// one (ncu): issue 47 % of the cycles, L1 55 %, L2 44 %, DRAM 30 %; of 8.2 cycles that a warp takes for an
-// instruction it waits 2.1 for the fixed latency of the one before, 1.0 for its group or its turn, 1.0 for
-// the tensor pipe, 0.7 for shared memory. Without the loads and the conversion of x it would take 1.8,
-// without Mish and stores 1.8. results/h200/mma.md has what was tried.
+// What binds it, on an H200 at n64 c64 h256 w256 k128 (1.95 ms): no pipe alone. L1 and shared memory are busy in
+// 70 % of the cycles, the L2 in 49 %, the DRAM in 35 %, and 43 % of the issue slots are used (ncu). Of a warp's
+// time the multiplications take 40 %, the conversion of x 19 %, the epilogue 24 %, and waiting for the group's
+// turn 13 %. Where rows of y begin with a line of 128 bytes it takes 1.91 ms. results/h200/mma.md has what was
+// tried.
 #include "variants/common/mma_plan.cuh"
 
 namespace convmish {
