@@ -75,20 +75,19 @@ __global__ void __launch_bounds__(kPackThreads) pack_kernel(const float* __restr
       for (int j = 0; j < kVector; ++j) values[i + j][c] = loaded[j];
     }
   }
-  RangeGuard guard;
+  GranuleGuard suspicion;
 #pragma unroll
   for (int i = 0; i < kPackPixels; ++i) {
     uint4 converted[kTerms];
     convert_granule(values[i], converted);
+    suspicion.see(converted[0]);
 #pragma unroll
     for (int term = 0; term < kTerms; ++term) packed[term][pixel_of(i)] = converted[term];
-#pragma unroll
-    for (int c = 0; c < kPlaneChannels; ++c) guard.see(values[i][c]);
   }
   bool raised = false;
-  if (guard.raised())
-    for (int i = 0; i < kPackPixels; ++i)
-      for (int c = 0; c < kPlaneChannels; ++c) raised |= split_loses_bits<kTerms>(values[i][c] * kXScale);
+  if (suspicion.suspects())
+#pragma unroll
+    for (int i = 0; i < kPackPixels; ++i) raised |= loses_bits<kTerms>(values[i]);
   raised = __syncthreads_or(raised);
   if (threadIdx.x == 0) to.raised[std::int64_t{run} * to.planes() + plane] = raised;
 #pragma unroll

@@ -140,6 +140,18 @@ __device__ void recompute_outputs(const RecomputeArgs& args, const Unit& unit, c
   }
 }
 
+/// One output, of channel k. `window`: the first of its pixels, in the first channel of x.
+__device__ inline float output_of(const RecomputeArgs& args, const float* window, int k) {
+  const std::int64_t plane = std::int64_t{args.h} * args.w;
+  const float* weight = args.filter + k;
+  float sum = 0;
+  for (int c = 0; c < args.c; ++c)
+    for (int r = 0; r < kFilterSize; ++r)
+      for (int s = 0; s < kFilterSize; ++s, weight += args.k)
+        sum += __ldg(window + c * plane + r * args.w + s) * __ldg(weight);
+  return convmish::mish_of_mish(sum + args.bias[k]);
+}
+
 /// Output channels first ... end - 1.
 struct Channels {
   int first, end;
@@ -159,14 +171,7 @@ __device__ void recompute_if_lost(const RecomputeArgs& args, const Position& at,
   if (!__any_sync(~0u, lost)) return;
   if (lane == 0 && channels.first == 0) args.count(args.k - args.unserved);
   for (int k = channels.first + lane; k < channels.end; k += 32) {
-    float sum = 0;
-    const float* weight = args.filter + k;
-    for (int c = 0; c < args.c; ++c)
-      for (int r = 0; r < kFilterSize; ++r)
-        for (int s = 0; s < kFilterSize; ++s, weight += args.k)
-          sum += __ldg(window + c * plane + r * args.w + s) * __ldg(weight);
-    args.y[((image * args.k + k) * args.p() + row) * args.q() + at.column] =
-        convmish::mish_of_mish(sum + args.bias[k]);
+    args.y[((image * args.k + k) * args.p() + row) * args.q() + at.column] = output_of(args, window, k);
   }
 }
 
@@ -241,14 +246,7 @@ static __global__ void __launch_bounds__(kRecomputeThreads)
   const std::int64_t plane = std::int64_t{args.h} * args.w, out_plane = std::int64_t{args.p()} * args.q();
   const std::int64_t image = i / out_plane, row = i % out_plane / args.q(), column = i % args.q();
   const float* const window = args.x + image * args.c * plane + row * args.w + column;
-  const float* weight = args.filter + k;
-  float sum = 0;
-  for (int c = 0; c < args.c; ++c)
-    for (int r = 0; r < kFilterSize; ++r)
-      for (int s = 0; s < kFilterSize; ++s, weight += args.k)
-        sum += __ldg(window + c * plane + r * args.w + s) * __ldg(weight);
-  args.y[(image * args.k + k) * out_plane + row * args.q() + column] =
-      convmish::mish_of_mish(sum + args.bias[k]);
+  args.y[(image * args.k + k) * out_plane + row * args.q() + column] = output_of(args, window, k);
 }
 
 inline void recompute_channels(const RecomputeArgs& args, const int* channels, int count, Stream stream) {
