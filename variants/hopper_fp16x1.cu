@@ -26,20 +26,21 @@ namespace {
 constexpr int kTerms = 1;
 
 /// Whether the row ring takes the shape: its products come in tiles of 128 pixels of a row and in pairs of 64
-/// channels, and it wants both well filled; the tiles better where the last strip has only one, which costs
-/// its producers as much as two. Packed is what was measured to be faster: a row that does not fill one tile;
-/// in small batches, one that fills one but is no multiple of 16 bytes; and odd rows, whose outputs are
-/// stored one by one.
+/// channels, and it wants both well filled. Of tiles most where the last strip has only one, which costs its
+/// producers as much as two; least in large batches, where the packed kernel's pass over x tells. Packed is
+/// what was measured to be faster: a row that does not fill one tile; in small batches, one that fills one
+/// but is no multiple of 16 bytes; and odd rows, whose outputs are stored one by one.
 bool suits_row_ring(const Shape& shape) {
   namespace ring = hopper::row_ring;
-  const std::int64_t tiles = divide_up(shape.q(), hopper::kBlockPixels);
-  const std::int64_t row_pixels = tiles * hopper::kBlockPixels;
-  const bool fills_tiles =
-      tiles % ring::kTilesPerRow == 0 ? 3 * row_pixels <= 4 * shape.q() : 4 * row_pixels <= 5 * shape.q();
-  const bool suits_one_tile = shape.w % 4 == 0 || (shape.h % 2 == 0 && shape.n * shape.h >= 2048);
-  return shape.c <= hopper::kBlockC && shape.k > hopper::kBlockK && fills_tiles &&
+  const std::int64_t rows = shape.n * shape.h, tiles = divide_up(shape.q(), hopper::kBlockPixels);
+  const double filled = static_cast<double>(shape.q()) / static_cast<double>(tiles * hopper::kBlockPixels);
+  const double least_filled = tiles % ring::kTilesPerRow != 0                 ? 0.8
+                              : rows >= 8192 && shape.c > hopper::kBlockC / 2 ? 0.625
+                                                                              : 0.75;
+  const bool suits_one_tile = shape.w % 4 == 0 || (shape.h % 2 == 0 && rows >= 2048);
+  return shape.c <= hopper::kBlockC && shape.k > hopper::kBlockK && filled >= least_filled &&
          shape.w >= hopper::kBlockPixels && shape.q() % 2 == 0 && (tiles > 1 || suits_one_tile) &&
-         shape.n * shape.h * divide_up(shape.q(), ring::kStripColumns) <= INT_MAX;
+         rows * divide_up(shape.q(), ring::kStripColumns) <= INT_MAX;
 }
 
 Plan prepare_row_ring(const Problem& problem) {
