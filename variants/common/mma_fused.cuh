@@ -710,8 +710,8 @@ __device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const S
 }
 
 /// How outputs of one row, 8 channels of a warp's, come from the lanes that computed them to lanes that store
-/// neighbours: a lane has pairs of pixels all over a channel's row. The L2 gets a request for each line of 128
-/// bytes that a warp's store touches, so that there are fewer.
+/// neighbours: a lane has pairs of pixels all over a channel's row. The L2 gets a request for each line of
+/// 128 bytes that a warp's store touches, so that there are fewer.
 ///
 /// Called with a channel's row, lane / 4 of the 8, [fragment][2 pixels]; leaves pair i of channel
 /// channel + i kStep, the lane's `pixel` and the next.
