@@ -9,42 +9,42 @@ namespace convmish {
 namespace {
 
 template <class Index>
-class FastDividerTest : public testing::Test {
- protected:
-  static constexpr Index kMax = std::numeric_limits<Index>::max();
+void expect_exact(Index index, Index divisor) {
+  const auto [quotient, remainder] = FastDividerOf<Index>(divisor).divide(index);
+  ASSERT_EQ(quotient, index / divisor) << index << " / " << divisor;
+  ASSERT_EQ(remainder, index % divisor) << index << " / " << divisor;
+}
 
-  static void expect_exact(Index index, Index divisor) {
-    const auto [quotient, remainder] = FastDividerOf<Index>(divisor).divide(index);
-    ASSERT_EQ(quotient, index / divisor) << index << " / " << divisor;
-    ASSERT_EQ(remainder, index % divisor) << index << " / " << divisor;
-  }
-};
+template <class Index>
+class FastDividerTest : public testing::Test {};
 using Indices = testing::Types<std::int32_t, std::int64_t>;
 TYPED_TEST_SUITE(FastDividerTest, Indices);
 
 TYPED_TEST(FastDividerTest, IsExactAroundEveryMultipleThatCouldRoundWrong) {
-  constexpr TypeParam kMax = TestFixture::kMax, kMiddle = TypeParam{1} << (4 * sizeof(TypeParam) - 1);
-  for (TypeParam divisor = 1; divisor <= 300; ++divisor) {
-    for (const TypeParam quotient : {TypeParam{0}, TypeParam{1}, kMiddle, kMax / divisor}) {
-      const TypeParam multiple = quotient * divisor;
-      this->expect_exact(multiple, divisor);
-      if (multiple > 0) this->expect_exact(multiple - 1, divisor);
-      if (multiple < kMax - 1) this->expect_exact(multiple + 1, divisor);
+  using Index = TypeParam;
+  constexpr Index kMax = std::numeric_limits<Index>::max(), kMiddle = Index{1} << (4 * sizeof(Index) - 1);
+  for (Index divisor = 1; divisor <= 300; ++divisor) {
+    for (const Index quotient : {Index{0}, Index{1}, kMiddle, kMax / divisor}) {
+      const Index multiple = quotient * divisor;
+      expect_exact(multiple, divisor);
+      if (multiple > 0) expect_exact<Index>(multiple - 1, divisor);
+      if (multiple < kMax - 1) expect_exact<Index>(multiple + 1, divisor);
     }
   }
 }
 
 TYPED_TEST(FastDividerTest, IsExactAtPowersOfTwoAndTheirNeighbours) {
-  constexpr TypeParam kMax = TestFixture::kMax;
-  for (int e = 1; e < std::numeric_limits<TypeParam>::digits; ++e) {
-    const TypeParam power = TypeParam{1} << e;
-    for (const TypeParam divisor : {power - 1, power, power + 1}) {
-      for (const TypeParam index : {divisor - 1, divisor, kMax - 1, kMax, kMax / divisor * divisor})
-        this->expect_exact(index, divisor);
+  using Index = TypeParam;
+  constexpr Index kMax = std::numeric_limits<Index>::max();
+  for (int e = 1; e < std::numeric_limits<Index>::digits; ++e) {
+    const Index power = Index{1} << e;
+    for (const Index divisor : {power - 1, power, power + 1}) {
+      for (const Index index : {divisor - 1, divisor, kMax - 1, kMax, kMax / divisor * divisor})
+        expect_exact<Index>(index, divisor);
     }
   }
-  this->expect_exact(kMax, kMax);
-  this->expect_exact(kMax - 1, kMax);
+  expect_exact(kMax, kMax);
+  expect_exact<Index>(kMax - 1, kMax);
 }
 
 }  // namespace
