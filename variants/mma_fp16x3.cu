@@ -1,6 +1,6 @@
 // mma_fp16x1 with each multiplicand in two fp16 terms and three products: fp32 accuracy from tensor cores.
 //
-// Registers: 128, at most 48 bytes of spills, none in the kernel of the headline shape; one thread block of
+// Registers: 128, at most 104 bytes of spills, none in the kernel of the headline shape; one thread block of
 // 16 warps a multiprocessor:
 //   nvcc -std=c++20 -O3 --expt-relaxed-constexpr -I. -Isrc -arch=sm_90 -Xptxas -v -cubin
 //     -o mma_fp16x3.cubin variants/mma_fp16x3.cu

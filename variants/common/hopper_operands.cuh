@@ -89,7 +89,8 @@ inline constexpr float kLowScale = 0x1p-11f;  // what a low term counts
 template <int kTerms>
 __device__ __forceinline__ float split(float scaled, __half (&terms)[kTerms]) {
   terms[0] = __float2half_rn(scaled);
-  float rest = scaled - __half2float(terms[0]);
+  // Not contracted with the multiplication that scaled: in one step a large value would not become infinite.
+  float rest = __fsub_rn(scaled, __half2float(terms[0]));
   if constexpr (kTerms == 2) {
     terms[1] = __float2half_rn(rest / kLowScale);
     rest -= __half2float(terms[1]) * kLowScale;
@@ -175,6 +176,24 @@ class GranuleGuard {
   static constexpr std::uint32_t kInfinityBits = 0x7C00, kFirstNormalBits = 0x0400;  // of fp16
   std::uint32_t largest_ = 0, smallest_ = ~0u;
 };
+
+/// kCount pixels as granules. Returns whether split_loses_bits() is true of any value. Each step seldom needs
+/// the next: zeros are suspected, and multiples of 2^-24 exact, such as many random numbers are.
+template <int kTerms, int kCount>
+__device__ __forceinline__ bool convert_and_judge(const float (&values)[kCount][kPlaneChannels],
+                                                  uint4 (&granules)[kCount][kTerms]) {
+  GranuleGuard suspicion;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    convert_granule(values[i], granules[i]);
+    suspicion.see(granules[i][0]);
+  }
+  bool lost = false;
+  if (suspicion.suspects())
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) lost |= loses_bits<kTerms>(values[i]);
+  return lost;
+}
 
 // --- filter ----------------------------------------------------------------------------------------------
 

@@ -75,19 +75,12 @@ __global__ void __launch_bounds__(kPackThreads) pack_kernel(const float* __restr
       for (int j = 0; j < kVector; ++j) values[i + j][c] = loaded[j];
     }
   }
-  GranuleGuard suspicion;
+  uint4 converted[kPackPixels][kTerms];
+  bool raised = convert_and_judge(values, converted);
 #pragma unroll
-  for (int i = 0; i < kPackPixels; ++i) {
-    uint4 converted[kTerms];
-    convert_granule(values[i], converted);
-    suspicion.see(converted[0]);
+  for (int i = 0; i < kPackPixels; ++i)
 #pragma unroll
-    for (int term = 0; term < kTerms; ++term) packed[term][pixel_of(i)] = converted[term];
-  }
-  bool raised = false;
-  if (suspicion.suspects())
-#pragma unroll
-    for (int i = 0; i < kPackPixels; ++i) raised |= loses_bits<kTerms>(values[i]);
+    for (int term = 0; term < kTerms; ++term) packed[term][pixel_of(i)] = converted[i][term];
   raised = __syncthreads_or(raised);
   if (threadIdx.x == 0) to.raised[std::int64_t{run} * to.planes() + plane] = raised;
 #pragma unroll

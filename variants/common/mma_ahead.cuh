@@ -119,14 +119,7 @@ class TilePacker {
     bool raised = false;
     if (pair(i) < pairs_) {
       uint4 converted[2][C::kTerms];
-      hopper::GranuleGuard suspicion;
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        hopper::convert_granule(values[e], converted[e]);
-        suspicion.see(converted[e][0]);
-      }
-      if (suspicion.suspects())
-        raised = hopper::loses_bits<C::kTerms>(values[0]) || hopper::loses_bits<C::kTerms>(values[1]);
+      raised = hopper::convert_and_judge(values, converted);
       const int plane = pair(i) / C::kPlanePairs, position = circle_.later(first_, plane / C::kStagePlanes);
       const ptx::SharedAddress stage = circle_.stage(position);
       ptx::mbarrier_poll(circle_.empty(stage), circle_.parity_before(position));

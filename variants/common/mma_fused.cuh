@@ -285,18 +285,15 @@ class InputFeed<C, false, kEven> {
 
   __device__ __forceinline__ void store(int index) {
     if (!more()) return;
+    uint4 granules[kBatchGranules][C::kTerms];
+    lost_ |= hopper::convert_and_judge(batches_[index], granules);
 #pragma unroll
     for (int i = 0; i < kBatchGranules; ++i) {
-      uint4 granules[C::kTerms];
-      hopper::convert_granule(batches_[index][i], granules);
-      hopper::GranuleGuard suspicion;
-      suspicion.see(granules[0]);
-      if (suspicion.suspects()) lost_ |= hopper::loses_bits<C::kTerms>(batches_[index][i]);
       const int first = (index * kBatchGranules + i) * C::kGroupThreads;
       if (first + C::kGroupThreads <= C::kGranules || granule_index(index, i) < C::kGranules)
 #pragma unroll
         for (int term = 0; term < C::kTerms; ++term)
-          ptx::store_shared(at_ + term * C::kTermBytes + first * kGranuleBytes, granules[term]);
+          ptx::store_shared(at_ + term * C::kTermBytes + first * kGranuleBytes, granules[i][term]);
     }
   }
 
@@ -417,14 +414,10 @@ class InputFeed<C, true, kEven> {
       values[0][c] = pair.x, values[1][c] = pair.y;
     }
     uint4 granules[2][1];
-    hopper::GranuleGuard suspicion;
+    lost_ |= hopper::convert_and_judge(values, granules);
 #pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      hopper::convert_granule(values[e], granules[e]);
-      suspicion.see(granules[e][0]);
+    for (int e = 0; e < 2; ++e)
       ptx::store_shared(at_ + (batch * C::kGroupThreads * 2 + e) * kGranuleBytes, granules[e][0]);
-    }
-    if (suspicion.suspects()) lost_ |= hopper::loses_bits<1>(values[0]) || hopper::loses_bits<1>(values[1]);
   }
 
   /// All batches are converted: to the other stage.
