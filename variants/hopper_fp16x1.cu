@@ -26,10 +26,11 @@ namespace {
 constexpr int kTerms = 1;
 
 /// Whether the row ring takes the shape: its products come in tiles of 128 pixels of a row and in pairs of 64
-/// channels, and it wants both well filled. Of tiles most where the last strip has only one, which costs its
-/// producers as much as two; least in large batches, where the packed kernel's pass over x tells. Packed is
-/// what was measured to be faster: a row that does not fill one tile; in small batches, one that fills one
-/// but is no multiple of 16 bytes; and odd rows, whose outputs are stored one by one.
+/// channels, and it wants both well filled; tiles most where the last strip has only one, which costs its
+/// producers as much as two, least in large batches, where the packed kernel's pass over x tells (measured
+/// with c = 64). Packed is what was measured to be faster: a row that does not fill one tile; one that fills
+/// one but is no multiple of 16 bytes, unless two rows are and there are many; and odd rows, whose outputs
+/// are stored one by one.
 bool suits_row_ring(const Shape& shape) {
   namespace ring = hopper::row_ring;
   const std::int64_t rows = shape.n * shape.h, tiles = divide_up(shape.q(), hopper::kBlockPixels);
@@ -59,8 +60,7 @@ Plan prepare_row_ring(const Problem& problem) {
       problem, args, kernel, sizeof(SharedStorage), kThreads,
       static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks), kClusterBlocks,
       shape.n * args.strips * shape.h * hopper::kPlanes, packed);
-  plan.note += "row ring, " + std::to_string(args.strips) + (args.strips == 1 ? " strip" : " strips");
-  plan.note += " of columns";
+  plan.note += hopper::row_ring_note(args.strips);
   return plan;
 }
 

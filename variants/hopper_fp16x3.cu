@@ -62,7 +62,7 @@ Plan prepare_ring(const Problem& problem) {
       problem, args, kernel, sizeof(ring::SharedStorage), ring::kThreads,
       static_cast<unsigned>(args.parts * units * ring::kClusterBlocks), ring::kClusterBlocks,
       shape.n * args.strips * shape.h * hopper::kPlanes, packed);
-  plan.note += "row ring, " + std::to_string(args.strips) + " strips of columns";
+  plan.note += hopper::row_ring_note(args.strips);
   return plan;
 }
 

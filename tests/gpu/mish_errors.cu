@@ -33,8 +33,8 @@ __device__ float evaluate(float x) {
   } else if constexpr (kActivation == Activation::mish_of_mish) {
     return mish_of_mish(x);
   } else {
-    float value[1] = {x};
-    hopper::mish_of_mish(value);
+    float value[1] = {x * hopper::kLog2E};
+    hopper::mish_of_mish_of_ln2(value);
     return value[0];
   }
 }

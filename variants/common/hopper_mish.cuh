@@ -48,12 +48,4 @@ __device__ __forceinline__ void mish_of_mish_of_ln2(float (&values)[kCount]) {
   }
 }
 
-/// values[i] = mish(mish(values[i])).
-template <int kCount>
-__device__ __forceinline__ void mish_of_mish(float (&values)[kCount]) {
-#pragma unroll
-  for (float& value : values) value *= kLog2E;
-  mish_of_mish_of_ln2(values);
-}
-
 }  // namespace convmish::hopper

@@ -395,13 +395,13 @@ __device__ __forceinline__ void locate_output(const Args& args, ptx::SharedAddre
   ptx::named_barrier_sync(kPlacesBarrier + consumer, 128);
 }
 
-/// What takes a consumer's sums back to z log2 e, for mish_of_mish_of_ln2, to shared memory: from global
-/// memory each epilogue would wait for it, and longer than for anything else.
+/// Scale and bias to shared memory: from global memory each epilogue would wait for them, and longer than for
+/// anything else.
 __device__ __forceinline__ void load_affine(const Args& args, ptx::SharedAddress affine, int k_tile) {
   const int i = threadIdx.x % 128;
   if (i >= kBlockK) return;
   const ChannelAffine from = args.affine[k_tile * kBlockK + i];
-  ptx::store_shared(affine + i * sizeof(float2), make_float2(from.scale * kLog2E, from.bias * kLog2E));
+  ptx::store_shared(affine + i * sizeof(float2), make_float2(from.scale, from.bias));
 }
 
 /// Bias, Mish, Mish and stores. A warp has 16 channels; it passes kGroup fragments at a time, 32 pixels,

@@ -119,6 +119,10 @@ Args common_args(const Shape& shape, const PackedFilter& packed) {
   return args;
 }
 
+inline std::string row_ring_note(int strips) {
+  return "row ring, " + std::to_string(strips) + (strips == 1 ? " strip" : " strips") + " of columns";
+}
+
 template <class Kernel>
 void allow_shared_memory(Kernel kernel, std::size_t bytes) {
   CONVMISH_CHECK_CUDA(

@@ -1,8 +1,8 @@
 // Outputs that fp16 multiplicands cannot serve, again in fp32: in a second pass behind the kernel that left
 // them, or by its own warps, at its end (hopper_packed.cuh).
 //
-// The first pass leaves a flag for every granule of x (some channels of some pixels) in which a value was
-// outside the range where fp16 keeps its precision. Here each flagged granule is read again, and the outputs
+// The first pass leaves a flag for every granule of x (some channels of some pixels) in which a value may be
+// one that fp16 cannot serve. Here each flagged granule is read again, and the outputs
 // whose window holds a value that rounding to fp16 really costs bits are recomputed from the fp32 tensors.
 // Without flags the pass reads the flags and ends.
 #pragma once
@@ -92,17 +92,16 @@ __device__ void scan_granule(const RecomputeArgs& args, const Unit& unit, const 
     if (at.row >= std::int64_t{args.n} * args.h || at.column >= args.w) continue;
     const float* const pixel =
         args.x + at.row / args.h * args.c * plane + at.row % args.h * args.w + at.column;
-    bool loses_bits = false;
+    bool any_lost = false;
     const int end = min(granule.first_channel + granule.channels, args.c);
     for (int first = granule.first_channel; first < end; first += kPlaneChannels) {
-      float
-          values[kPlaneChannels];  // loaded together: one after the other they would take as long as a kernel
+      // Loaded together: one after the other they would take as long as a kernel.
+      float values[kPlaneChannels];
 #pragma unroll
       for (int c = 0; c < kPlaneChannels; ++c) values[c] = first + c < end ? pixel[(first + c) * plane] : 0;
-#pragma unroll
-      for (const float value : values) loses_bits |= split_loses_bits<kTerms>(value * kXScale);
+      any_lost |= loses_bits<kTerms>(values);
     }
-    if (!loses_bits) continue;
+    if (!any_lost) continue;
     for (int r = 0; r < kFilterSize; ++r)
       for (int s = 0; s < kFilterSize; ++s)
         if (const int output = unit.index({at.row - r, at.column - s}); output >= 0) lost[output] = 1;

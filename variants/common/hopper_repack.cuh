@@ -4,6 +4,7 @@
 
 #include "core/variant.hpp"
 #include "gpu/check.hpp"
+#include "variants/common/hopper_mish.cuh"
 #include "variants/common/hopper_operands.cuh"
 
 namespace convmish::hopper {
@@ -19,7 +20,7 @@ struct PackedFilter {
 /// One thread block an output channel.
 inline constexpr int kRepackThreads = 128;
 
-/// fp32 sums of fp16 products stay finite, and |z| within what mish_of_mish() takes, below this.
+/// fp32 sums of fp16 products stay finite, and |z| within what mish_of_mish_of_ln2() takes, below this.
 inline constexpr float kLargestPreActivation = 0x1p126f;
 /// 2^-(scale + 8) must be a normal float.
 inline constexpr int kLargestScaleLog2 = 100;
@@ -68,7 +69,7 @@ __global__ void __launch_bounds__(kRepackThreads)
   if (threadIdx.x > 0) return;
 
   const float offset = live ? bias[channel] : 0.0f;
-  affine[channel] = {ldexpf(1.0f, -scale_log2 - kXScaleLog2), offset};
+  affine[channel] = {ldexpf(kLog2E, -scale_log2 - kXScaleLog2), offset * kLog2E};
   float bound = fabsf(offset);
   for (const float p : partial) bound += p * (65536 / kXScale);
   if (live && (lost || !finite || !(bound < kLargestPreActivation)))

@@ -276,27 +276,12 @@ class Piece {
       ptx::store_shared(first + (kLanePixels * lane + i) * kGranuleBytes, granules_[i]);
   }
 
-  /// Whether rounding has cost a value of this lane's more than its share. Three steps with convert(), of
-  /// which each seldom needs the next: zeros are suspected, and multiples of 2^-24 exact, such as many random
-  /// numbers are.
+  /// Whether rounding has cost a value of this lane's more than its share.
   __device__ __forceinline__ bool lost_bits() const {
-    RangeGuard range;
-    for_each([&](float value) { range.see(value); });
-    if (!range.raised()) return false;
-    bool lost = false;
-    for_each([&](float value) { lost |= split_loses_bits<1>(value * kXScale); });
-    return lost;
+    return loses_bits<1>(values_[0]) || loses_bits<1>(values_[1]);
   }
 
  private:
-  template <class Use>
-  __device__ __forceinline__ void for_each(Use use) const {
-#pragma unroll
-    for (const auto& pixel : values_)
-#pragma unroll
-      for (const float value : pixel) use(value);
-  }
-
   static constexpr int kLanePixels = kPiecePixels / 32;
   static_assert(kLanePixels == 2);
   float values_[kLanePixels][kPlaneChannels];
@@ -462,7 +447,7 @@ struct EpilogueLane {
   std::int64_t half_step;   // and from that to the channel 8 farther
   int channel;              // of this lane's sums, in the thread block; and channel + 8
   int live_channels;        // of the thread block's 64
-  ChannelAffine affine[2];  // to z in units of ln 2
+  ChannelAffine affine[2];
   std::uint64_t policy;
   int lane;
 };
@@ -554,11 +539,7 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
   me.y = args.y;
   me.channel_at = me.channel * plane;
   me.half_step = 8 * plane;
-  // Rounded, scale and bias each cost z 2^-24 of its sum or of itself: less than the products' sum does.
-  for (int i = 0; i < 2; ++i) {
-    const ChannelAffine affine = args.affine[first_k + me.channel + 8 * i];
-    me.affine[i] = {affine.scale * kLog2E, affine.bias * kLog2E};
-  }
+  for (int i = 0; i < 2; ++i) me.affine[i] = args.affine[first_k + me.channel + 8 * i];
   me.policy = ptx::kEvictLast;
   if (consumer == kConsumers - 1) pass_turn(consumer);  // the first turn is consumer 0's
 

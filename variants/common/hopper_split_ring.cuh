@@ -399,7 +399,7 @@ __device__ __forceinline__ void store_row(float* y, std::int64_t at, const RowSu
       v[i] = __fmaf_rn(__fmaf_rn(low[element], kLowScale, sums[element]), me.affine[i / 2 % 2].scale,
                        me.affine[i / 2 % 2].bias);
     }
-    mish_of_mish(v);
+    mish_of_mish_of_ln2(v);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i)
       if (first + i < kFragments) store_sector(first + i, v + 4 * i);

@@ -5,7 +5,8 @@
 // one channel, and four lanes a sector of y. A thread block stays with kTileK output channels and walks over
 // units of some rows x columns of outputs. A unit is two tiles, one for each of two groups of warps. The
 // groups keep their own time: while one is in its epilogue, the other has the tensor cores to itself. Where
-// x is staged they take turns at the epilogues: two at once take longer.
+// x is staged they take turns at the epilogues: two at once take longer, and shared memory has room to
+// exchange the rows of one.
 //
 // A stage holds 16 input channels of a tile's input, halo included, as [term][plane of 8 channels][pixel]
 // [8 halves]: eight neighbouring pixels are 128 bytes in a row, which ldmatrix reads without bank conflicts,
@@ -84,7 +85,7 @@ struct StageRing {
   // Staged: one in use, one being filled. Otherwise one between them is complete already.
   static constexpr int kStages = kStaged ? 2 : 3;
   static constexpr int kRawBytes = kStaged ? C::kGranules * kPlaneChannels * 4 : 0;  // x as it is
-  static constexpr int kBytes = kStages * C::kStageBytes + kRawBytes;
+  static constexpr int kBytes = kStages * C::kStageBytes + kRawBytes, kAllBytes = C::kGroups * kBytes;
 };
 
 /// The repacked filter: [block of kTileK channels][16 input channels][filter column][filter row][16 output
@@ -120,7 +121,7 @@ struct Args {
   float* y;
   const uint4* filter;          // repacked
   const ChannelAffine* affine;  // by output channel, padded to whole tiles
-  std::uint8_t* raised;         // [tile][step][warp]: the range guard's flags
+  std::uint8_t* raised;         // the range guard's flags: [tile][step][warp]; or see UnitsAhead
   float4* promoted;             // [thread block]: sums of two terms; see promote()
   int n, c, h, w, k, p, q;
   int k_tiles, parts;  // thread blocks: `parts` for each of the blocks of output channels
@@ -138,14 +139,16 @@ CONVMISH_HD constexpr int promoted_vectors() {
   return C::kFragmentsK * C::kWarpRows * C::kFragmentsQ * C::kThreads;
 }
 
-template <class C, bool kStaged>
+template <class C, bool kThroughShared>
 class RowExchange;
+/// Fragments need none where a warp's rows are of one.
+template <class C, bool kStaged>
+using Exchange = RowExchange<C, (kStaged && C::kFragmentsQ > 1)>;
 
 /// Bytes of shared memory; the layout is below, in Shared.
 template <class C, bool kStaged>
 constexpr std::int64_t shared_bytes(std::int64_t slots) {
-  return C::kGroups * StageRing<C, kStaged>::kBytes + RowExchange<C, kStaged>::kBytes +
-         slots * (C::kSlotBytes + 16);
+  return StageRing<C, kStaged>::kAllBytes + Exchange<C, kStaged>::kBytes + slots * (C::kSlotBytes + 16);
 }
 
 /// Addresses in shared memory.
@@ -159,7 +162,7 @@ struct Shared {
     const ptx::SharedAddress base = ptx::shared_address(memory);
     stages = base + group * Ring::kBytes;
     raw = stages + Ring::kStages * C::kStageBytes;
-    slots = base + C::kGroups * Ring::kBytes + RowExchange<C, kStaged>::kBytes;
+    slots = base + Ring::kAllBytes + Exchange<C, kStaged>::kBytes;
     filter_full = slots + args.slots * C::kSlotBytes;
     filter_empty = filter_full + args.slots * 8;
   }
@@ -185,7 +188,7 @@ struct Units {
   Args args;
 
   CONVMISH_HD std::int64_t count() const { return std::int64_t{args.units} * C::kGroups; }
-  __device__ int flag_count() const { return args.steps * C::kGroupWarps; }
+  CONVMISH_HD int flag_count() const { return args.steps * C::kGroupWarps; }
   __device__ hopper::OutputUnit unit(std::int64_t i) const {
     const TilePlace<C> place(args, static_cast<int>(i / C::kGroups), static_cast<int>(i % C::kGroups));
     return {.first_row = std::int64_t{place.image} * args.h + place.first_row,
@@ -424,7 +427,7 @@ class InputFeed<C, true, kEven> {
   __device__ __forceinline__ void next_stage() {
     const bool lost = __any_sync(~0u, lost_);
     lost_ = false;
-    if (ptx::thread_index() % 32 == 0 && copied_) *flag_ = lost;
+    if (ptx::thread_index() % 32 == 0 && exists_) *flag_ = lost;
     flag_ += C::kGroupWarps;
     if (step_ == 0)  // of what is converted next
       flag_ += std::int64_t{args_.parts * C::kGroups - 1} * args_.steps * C::kGroupWarps;
@@ -434,8 +437,8 @@ class InputFeed<C, true, kEven> {
 
   /// All batches are copied: to the next step.
   __device__ __forceinline__ void next_step() {
-    copied_ = more();
-    if (!copied_) return;
+    exists_ = more();
+    if (!exists_) return;
 #pragma unroll
     for (const float*& source : source_) source += kStepC * args_.plane;
     if (++step_ == args_.steps) {
@@ -455,7 +458,7 @@ class InputFeed<C, true, kEven> {
       source_[batch] = args_.x +
                        (std::int64_t{place.image} * args_.c + plane(batch) * kPlaneChannels) * args_.plane +
                        (std::int64_t{row} * args_.w + column);
-      second_[batch] = column + 1 < args_.w;
+      if constexpr (!kEven) second_[batch] = column + 1 < args_.w;
     }
     step_ = 0;
   }
@@ -475,9 +478,9 @@ class InputFeed<C, true, kEven> {
   const Args& args_;
   int unit_, step_;                // what is copied next
   const float* source_[kBatches];  // the step's first channel, of a batch's first pixels
-  int second_[kBatches];           // how far on their second pixels are
+  int second_[kBatches];           // how far on their second pixels are, unless kEven
   std::uint8_t* flag_;             // of what is converted next
-  bool copied_ = true;             // whether that exists
+  bool exists_ = true;             // whether it does
   ptx::SharedAddress at_, raw_;    // of this thread's first pair
   bool second_stage_ = false, lost_ = false;
 };
@@ -681,13 +684,7 @@ struct Turns {
   }
 };
 
-/// To z in units of ln 2, which is what mish_of_mish_of_ln2() takes. Rounded, scale and bias each cost z
-/// 2^-24 of its sum or of itself: less than the products' sum does.
-__device__ __forceinline__ ChannelAffine in_ln2(const ChannelAffine& affine) {
-  return {affine.scale * hopper::kLog2E, affine.bias * hopper::kLog2E};
-}
-
-/// Bias, Mish, Mish: of one row of a warp's outputs, one output channel a lane; see Sums. `affine`: in_ln2().
+/// Bias, Mish, Mish: of one row of a warp's outputs, one output channel a lane; see Sums.
 template <class C>
 __device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const Sums<C>& sums, int m, int row,
                                          int half, const ChannelAffine& affine) {
@@ -709,9 +706,9 @@ __device__ __forceinline__ void activate(float (&v)[2 * C::kFragmentsQ], const S
 /// Called with a channel's row, lane / 4 of the 8, [fragment][2 pixels]; leaves pair i of channel
 /// channel + i kStep, the lane's `pixel` and the next.
 ///
-/// Staged, through shared memory; groups that take turns at their epilogues share it. That takes fewer
-/// instructions, but longer: elsewhere shuffles were measured to be faster.
-template <class C, bool kStaged>
+/// Where x is staged through shared memory, which is for one group at a time: they take turns at their
+/// epilogues. That takes fewer instructions, but longer: elsewhere shuffles were measured to be faster.
+template <class C, bool kThroughShared>
 class RowExchange {
  public:
   static constexpr int kBytes = 0, kStep = 1;
@@ -747,7 +744,6 @@ class RowExchange<C, true> {
   static constexpr int kRowBytes =
       (C::kWarpColumns + 8) * sizeof(float);  // then no access has bank conflicts
   static constexpr int kWarpBytes = 8 * kRowBytes;
-  static constexpr int kOffset = C::kGroups * StageRing<C, true>::kBytes;  // behind the stages
 
  public:
   static constexpr int kBytes = C::kGroupWarps * kWarpBytes, kStep = 64 / C::kWarpColumns;
@@ -756,15 +752,14 @@ class RowExchange<C, true> {
   __device__ __forceinline__ RowExchange(int thread)
       : channel(2 * (thread % 32) / C::kWarpColumns), pixel(2 * (thread % 32) % C::kWarpColumns) {
     extern __shared__ __align__(128) unsigned char memory[];
-    const ptx::SharedAddress rows =
-        ptx::shared_address(memory) + kOffset + thread / 32 % C::kGroupWarps * kWarpBytes;
+    const ptx::SharedAddress rows = ptx::shared_address(memory) + StageRing<C, true>::kAllBytes +
+                                    thread / 32 % C::kGroupWarps * kWarpBytes;
     from_ = rows + thread % 32 / 4 * kRowBytes + thread % 4 * kPairBytes;
     to_ = rows + channel * kRowBytes + pixel / 2 * kPairBytes;
   }
 
   __device__ __forceinline__ void operator()(float (&v)[2 * C::kFragmentsQ]) const {
-    if constexpr (C::kFragmentsQ == 1) return;  // neighbours they are
-    __syncwarp();                               // the row before has been read
+    __syncwarp();  // the row before has been read
 #pragma unroll
     for (int f = 0; f < C::kFragmentsQ; ++f)
       ptx::store_shared(from_ + f * kFragmentPixels / 2 * kPairBytes, make_float2(v[2 * f], v[2 * f + 1]));
@@ -789,12 +784,11 @@ __device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums
   const int thread = ptx::thread_index();
   const WarpPlace<C> warp(thread / 32 % C::kGroupWarps);
   const TilePlace<C> place(args, unit, thread / C::kGroupThreads);
-  using Exchange = RowExchange<C, kStaged>;
   const int first_k = k_tile * C::kTileK + warp.first_k, first_row = place.first_row + warp.first_row;
   const std::int64_t plane = std::int64_t{args.p} * args.q;
 
   const auto affine_of = [&](int m, int half) {
-    return in_ln2(args.affine[first_k + m * kFragmentK + half * 8 + thread % 32 / 4]);
+    return args.affine[first_k + m * kFragmentK + half * 8 + thread % 32 / 4];
   };
   ChannelAffine early[C::kFragmentsK][2];  // for what has to be waited for to be short
   if constexpr (kStaged) {
@@ -804,7 +798,7 @@ __device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums
       for (int half = 0; half < 2; ++half) early[m][half] = affine_of(m, half);
     Turns<C>::wait();
   }
-  const Exchange exchange(thread);
+  const Exchange<C, kStaged> exchange(thread);
   const int column = place.first_column + warp.first_column + exchange.pixel;
 #pragma unroll
   for (int m = 0; m < C::kFragmentsK; ++m)
@@ -822,8 +816,8 @@ __device__ __forceinline__ void store_rows(const Args& args, const Sums<C>& sums
         exchange(v);
         float* out = first + std::int64_t{row} * args.q;
 #pragma unroll
-        for (int i = 0; i < C::kFragmentsQ; ++i, out += Exchange::kStep * plane) {
-          const bool live = k + i * Exchange::kStep < args.k && first_row + row < args.p;
+        for (int i = 0; i < C::kFragmentsQ; ++i, out += Exchange<C, kStaged>::kStep * plane) {
+          const bool live = k + i * Exchange<C, kStaged>::kStep < args.k && first_row + row < args.p;
           if constexpr (kEven) {
             if (live && column < args.q) ptx::store_global_kept(out, make_float2(v[2 * i], v[2 * i + 1]));
           } else {
@@ -842,7 +836,7 @@ __device__ __forceinline__ void compute(const Args& args, const Shared<C, kStage
   const LanePlace<C> lane(WarpPlace<C>(threadIdx.x / 32 % C::kGroupWarps), threadIdx.x % 32);
   const ptx::SharedAddress pixels = shared.stages + lane.pixels, fragments = lane.fragments;
 
-  const int tiles = static_cast<int>((args.units - part + args.parts - 1) / args.parts);
+  const int tiles = (args.units - part + args.parts - 1) / args.parts;
   FilterFeed<C, kResident> feed(args, shared, k_tile, tiles);
   InputFeed<C, kStaged, kEven> input(args, shared.stages, shared.raw, part, group);
   input.start();

@@ -54,8 +54,9 @@ struct Division {
   std::int64_t units(const Shape& shape) const { return shape.n * row_units * strips; }
 };
 
-/// Whether groups have tiles enough to take turns at their epilogues, which takes longer to begin: with 8
-/// tiles a group it was measured to be faster, with 4 slower.
+/// Whether groups have tiles enough to take turns, at their epilogues or, with two terms, at the
+/// multiplications: that takes longer to begin. With 8 tiles a group it was measured to be faster, with 4
+/// slower.
 template <class C>
 bool takes_turns(const Shape& shape, const DeviceInfo& device) {
   constexpr int kFewestTurns = 6;
@@ -128,9 +129,9 @@ Plan prepare_config(const Problem& problem) {
   const auto bytes = static_cast<std::size_t>(staged ? shared_bytes<C, true>(args.slots)
                                                      : shared_bytes<C, false>(args.slots));
   hopper::allow_shared_memory(kernel, bytes);
-  Plan plan = hopper::make_plan<C::kTerms, Args, Units<C>>(
-      problem, args, kernel, bytes, C::kThreads, blocks, 1,
-      division.units(shape) * C::kGroups * args.steps * C::kGroupWarps, packed);
+  const Units<C> units{args};
+  Plan plan = hopper::make_plan<C::kTerms, Args, Units<C>>(problem, args, kernel, bytes, C::kThreads, blocks,
+                                                           1, units.count() * units.flag_count(), packed);
   plan.note += tiles + (staged     ? "filter resident, x staged"
                         : resident ? "filter resident"
                                    : std::to_string(args.slots) + " filter slots");
@@ -157,6 +158,9 @@ std::optional<double> computed_outputs(const Shape& shape, const DeviceInfo& dev
          (C::kUnitRows * C::kTileColumns * C::kTileK);
 }
 
+/// What why_unsupported() counts units by.
+inline constexpr int kLeastUnitRows = 4, kLeastUnitColumns = 16;
+
 /// Times per output where all multiprocessors are full, relative to the fastest, as an H200 takes them.
 struct TimePerOutput {
   double in_turns, otherwise;  // in turns: with x staged, or packed ahead
@@ -165,6 +169,8 @@ struct TimePerOutput {
 template <int kTerms, Tiling kTiling>
 Configuration configuration(TimePerOutput time) {
   using C = Config<kTerms, kTiling>;
+  static_assert(C::kUnitRows >= kLeastUnitRows && C::kTileColumns >= kLeastUnitColumns);
+  static_assert(shared_bytes<C, true>(0) >= shared_bytes<C, false>(0), "staged implies resident");
   return {.name = name<C>(),
           .cost = [=](const Shape& shape, const DeviceInfo& device) -> std::optional<double> {
             const auto outputs = computed_outputs<C>(shape, device);
@@ -177,8 +183,8 @@ Configuration configuration(TimePerOutput time) {
 
 inline std::optional<std::string> why_unsupported(const Shape& shape, const DeviceInfo&) {
   if (auto why = hopper::why_too_large(shape)) return why;
-  constexpr std::int64_t kLimit = INT_MAX / 2;  // of units, which are of 4 x 16 outputs at least
-  if (shape.n * divide_up(shape.p(), 4) * divide_up(shape.q(), 16) > kLimit)
+  constexpr std::int64_t kLimit = INT_MAX / 2;  // of units
+  if (shape.n * divide_up(shape.p(), kLeastUnitRows) * divide_up(shape.q(), kLeastUnitColumns) > kLimit)
     return "there are more than " + std::to_string(kLimit) + " tiles";
   return std::nullopt;
 }
