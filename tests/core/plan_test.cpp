@@ -206,6 +206,9 @@ TEST(EdgesConfig, HoldsTheEdgesAndStaysSmall) {
       EXPECT_TRUE(holds([&](const Shape& s) { return s.q() == tile + off; })) << tile << " " << off;
   for (const std::int64_t columns : {246, 250, 252, 256, 512, 514})
     EXPECT_TRUE(holds([&](const Shape& s) { return s.q() == columns && s.k > 64; })) << columns;
+  for (const std::int64_t columns : {252, 256, 512})  // rows that a tensor copy reads in pairs
+    EXPECT_TRUE(holds([&](const Shape& s) { return s.q() == columns && s.k > 64 && s.h % 2 == 0; }))
+        << columns;
   for (const Shape& shape : shapes) EXPECT_LE(shape.multiply_adds(), 1e7) << to_string(shape);
 }
 

@@ -40,10 +40,10 @@ TEST_F(VariantsTest, PassEveryEdgeShapeOnEveryDefaultFill) {
 // or in pairs, or by none; odd rows, more than one cluster's channels; packed pixels with a filter that is
 // fetched again for each tile, with two consumers a tile, and with a pitch of whole rows.
 TEST_F(VariantsTest, TensorCoreKernelsPassShapesOfEveryForm) {
-  for (const char* text :
-       {"n1c60h12w508k130", "n2c17h9w115k200", "n1c64h7w255k257", "n3c33h6w130k72", "n2c64h9w256k128",
-        "n2c64h11w226k128", "n2c64h20w258k128", "n2c33h9w642k72", "n2c200h12w14k130", "n3c256h9w9k70",
-        "n5c70h10w10k65", "n1c40h5w3000k70", "n32c512h9w9k512", "n4c3h3w700k129", "n32c256h16w16k256"})
+  for (const char* text : {"n1c60h12w508k130", "n2c17h9w115k200", "n1c64h7w255k257", "n3c33h6w130k72",
+                           "n2c64h9w256k128", "n2c64h11w226k128", "n2c64h20w258k128", "n2c33h9w642k72",
+                           "n2c200h12w14k130", "n3c256h9w9k70", "n5c70h10w10k65", "n512c2h4w130k66",
+                           "n1c40h5w3000k70", "n32c512h9w9k512", "n4c3h3w700k129", "n32c256h16w16k256"})
     for (const CaseResult& result : check(parse_shape(text), default_fills(), {"hopper_*", "mma_*"}))
       EXPECT_TRUE(result.verdict == Verdict::passed || result.verdict == Verdict::skipped)
           << result.variant << " " << text << ": " << result.detail;
@@ -63,6 +63,17 @@ TEST_F(VariantsTest, TellWhatTheFastWayCouldNotServe) {
           << result.variant << " " << text;
     }
   }
+}
+
+// The shapes above are of every form only as long as each goes where it was meant to.
+TEST_F(VariantsTest, HopperKernelsAreChosenByShape) {
+  const auto note = [&](const char* text) {
+    return check(parse_shape(text), {Fill::kernelbench}, {"hopper_fp16x1"}).front().note;
+  };
+  for (const char* text : {"n1c60h12w508k130", "n2c64h9w256k128", "n2c64h20w258k128", "n512c2h4w130k66"})
+    EXPECT_NE(note(text).find("row ring"), std::string::npos) << text << ": " << note(text);
+  for (const char* text : {"n1c64h7w255k257", "n3c33h6w130k72", "n2c200h12w14k130", "n32c256h16w16k256"})
+    EXPECT_NE(note(text).find("packed"), std::string::npos) << text << ": " << note(text);
 }
 
 /// The variant, told that a thread block has less shared memory than this GPU gives it, and that there are so
@@ -92,7 +103,7 @@ TEST_F(VariantsTest, EveryConfigurationOfTheMmaFamilyIsRightInLessSharedMemory) 
       const Variant limited = on_smaller_device(*variant, bytes);
       for (const std::string& configuration : variant->configurations)
         for (const char* text : {"n1c3h3w40k5", "n2c33h19w36k70", "n3c80h34w18k129", "n1c200h37w67k64",
-                                 "n8c16h34w37k70", "n8c33h34w37k70", "n3c16h38w220k70"}) {
+                                 "n8c16h34w37k70", "n8c33h34w37k70", "n3c16h38w220k70", "n4c40h18w132k70"}) {
           RunnerOptions options;
           options.run.fills = default_fills();
           options.run.time = false;
