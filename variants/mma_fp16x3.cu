@@ -5,7 +5,7 @@
 //   nvcc -std=c++20 -O3 --expt-relaxed-constexpr -I. -Isrc -arch=sm_90 -Xptxas -v -cubin
 //     -o mma_fp16x3.cubin variants/mma_fp16x3.cu
 //
-// What binds it, on an H200 at n64 c64 h256 w256 k128, packed ahead (common/mma_ahead.cuh; 4.30 ms): a
+// What binds it, on an H200 at n64 c64 h256 w256 k128, packed ahead (common/mma_ahead.cuh; 4.22 ms): a
 // group's turn of multiplications and then its epilogue, one after the other. Multiplications alone take 3.23
 // ms, with an epilogue that does not pack the next tile 3.70. results/h200/mma.md has what was tried.
 #include "variants/common/mma_plan.cuh"
