@@ -102,8 +102,9 @@ TEST_F(VariantsTest, EveryConfigurationOfTheMmaFamilyIsRightInLessSharedMemory) 
     for (const Variant* const variant : select_variants(Registry::instance(), DeviceKind::cuda, {"mma_*"})) {
       const Variant limited = on_smaller_device(*variant, bytes);
       for (const std::string& configuration : variant->configurations)
-        for (const char* text : {"n1c3h3w40k5", "n2c33h19w36k70", "n3c80h34w18k129", "n1c200h37w67k64",
-                                 "n8c16h34w37k70", "n8c33h34w37k70", "n3c16h38w220k70", "n4c40h18w132k70"}) {
+        for (const char* text :
+             {"n1c3h3w40k5", "n2c33h19w36k70", "n3c80h34w18k129", "n1c200h37w67k64", "n8c16h34w37k70",
+              "n8c33h34w37k70", "n3c16h38w220k70", "n4c40h18w132k70", "n8c20h34w37k70"}) {
           RunnerOptions options;
           options.run.fills = default_fills();
           options.run.time = false;

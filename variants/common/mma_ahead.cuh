@@ -3,8 +3,8 @@
 // nothing but they and their loads of fragments are in a turn.
 //
 // For two terms: one term converts faster in between the multiplications (results/h200/mma.md). Where the
-// filter is resident, and beside it there are stages for a tile at least. All stages are one ring, from which
-// both groups take those of their tiles, in the order of their turns.
+// filter is resident, and beside it there are stages for one and a half tiles at least (packs_ahead()). All
+// stages are one ring, from which both groups take those of their tiles, in the order of their turns.
 //
 // Who waits for whom:
 //   turn (named)               a group before its multiplications, for the other to have done its own
