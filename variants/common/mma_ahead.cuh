@@ -3,8 +3,8 @@
 // nothing but they and their loads of fragments are in a turn.
 //
 // For two terms: one term converts faster in between the multiplications (results/h200/mma.md). Where the
-// filter is resident, and beside it there are stages for one and a half tiles at least (packs_ahead()). All
-// stages are one ring, from which both groups take those of their tiles, in the order of their turns.
+// filter is resident, and beside it there are stages for one and a half tiles at least. All stages are one
+// ring, from which both groups take those of their tiles, in the order of their turns.
 //
 // Who waits for whom:
 //   turn (named)               a group before its multiplications, for the other to have done its own
@@ -36,6 +36,11 @@ struct StageCircle {
   static __device__ __forceinline__ ptx::SharedAddress empty(ptx::SharedAddress stage) {
     return stage + C::kStageBytes;
   }
+  /// Whether so many stages are enough for tiles of `steps`. A stage's barrier tells one pass through the
+  /// circle from the next only. Who packs a tile knows that all tiles before its group's last one have been
+  /// read, by all warps: what the stage held two passes before has to be of those. tests/gpu has a model.
+  static constexpr bool suffices(std::int64_t stages, std::int64_t steps) { return 3 * steps <= 2 * stages; }
+
   /// Of the pass before the one that `position` is in.
   __device__ __forceinline__ std::uint32_t parity_before(int position) const { return position < depth; }
 };

@@ -72,15 +72,11 @@ bool stages_x(const Shape& shape, const DeviceInfo& device) {
 }
 
 /// Two terms: whether x is packed ahead. Sums are then never promoted.
-///
-/// A stage's barrier tells one pass through the stages from the next only. Who packs a tile knows that all
-/// tiles before its group's last one have been read, by all warps; so what the stage held two passes before
-/// has to be of those. Of tiles of `steps` stages, taken in turns from one ring, that holds from one and a
-/// half on.
 template <class C>
 bool packs_ahead(const Shape& shape, const DeviceInfo& device) {
-  const std::int64_t steps = divide_up(shape.c, kStepC), stages = fitting_stages<C>(device, all_slots(shape));
-  return C::kTerms == 2 && steps <= kPromotionSteps && 3 * steps <= 2 * stages &&
+  const std::int64_t steps = divide_up(shape.c, kStepC);
+  return C::kTerms == 2 && steps <= kPromotionSteps &&
+         StageCircle<C>::suffices(fitting_stages<C>(device, all_slots(shape)), steps) &&
          takes_turns<C>(shape, device);
 }
 
