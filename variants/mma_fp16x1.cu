@@ -6,11 +6,10 @@
 //   nvcc -std=c++20 -O3 --expt-relaxed-constexpr -I. -Isrc -arch=sm_90 -Xptxas -v -cubin
 //     -o mma_fp16x1.cubin variants/mma_fp16x1.cu
 //
-// What binds it, on an H200 at n64 c64 h256 w256 k128 (1.94 ms): no pipe alone. L1 and shared memory are busy
-// in 70 % of the cycles, the L2 in 49 %, the DRAM in 35 %, and 43 % of the issue slots are used (ncu). Of a
-// warp's time the multiplications take 40 %, the conversion of x 19 %, the epilogue 24 %, and waiting for the
-// group's turn 13 %. Where rows of y begin with a line of 128 bytes it takes 1.91 ms. results/h200/mma.md has
-// what was tried.
+// What binds it, on an H200 at n64 c64 h256 w256 k128 (1.94 ms): no pipe alone. One step before, at 1.96 ms,
+// L1 and shared memory were busy in 70 % of the cycles, the L2 in 49 %, the DRAM in 35 %, and 43 % of the
+// issue slots were used (ncu). Of a warp's time the multiplications took 40 %, the conversion of x 19 %, the
+// epilogue 24 %, and waiting for the group's turn 13 %. results/h200/mma.md has what was tried.
 #include "variants/common/mma_plan.cuh"
 
 namespace convmish {
