@@ -4,9 +4,10 @@
 // What fp16 lacks is range: each output channel's filter is scaled by a power of two, x by a fixed one, and
 // what still does not fit is recomputed in fp32 afterwards.
 //
-// Two kernels share the operands' layouts, the activation and that recomputation:
-//   common/hopper_row_ring.cuh   c <= 64, wide rows: filter resident, x read once
-//   common/hopper_packed.cuh     everything else, from a first pass that packs x
+// Three kernels share the operands' layouts, the activation and that recomputation:
+//   common/hopper_pixel_ring.cuh  c <= 64, narrow even rows: filter resident, x read once
+//   common/hopper_row_ring.cuh    c <= 64, wide rows: the same, with wider stores of y
+//   common/hopper_packed.cuh      everything else, from a first pass that packs x
 // This file chooses between them, and their tiles.
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include "gpu/check.hpp"
 #include "variants/common/divide_up.hpp"
 #include "variants/common/hopper_packed_plan.cuh"
+#include "variants/common/hopper_pixel_ring.cuh"
 #include "variants/common/hopper_plan.cuh"
 #include "variants/common/hopper_row_ring.cuh"
 
@@ -24,6 +26,28 @@ namespace convmish {
 namespace {
 
 constexpr int kTerms = 1;
+
+/// Tiles of the pixel ring in an image.
+std::int64_t pixel_ring_tiles(const Shape& shape) {
+  return divide_up((shape.p() - 1) * shape.w + shape.q(), hopper::kBlockPixels);
+}
+
+/// Whether the pixel ring takes the shape: rows that it can hold, and images that a tensor copy can read; and
+/// what it is fast at (measured on an H200): more input channels than half of the 64 that it always computes,
+/// tiles with few pixels that are no outputs, and enough tiles a cluster for the filter to pay.
+bool suits_pixel_ring(const Shape& shape, const DeviceInfo& device) {
+  namespace ring = hopper::pixel_ring;
+  const std::int64_t tiles = pixel_ring_tiles(shape),
+                     clusters = device.multiprocessors / ring::kClusterBlocks;
+  const double filled = static_cast<double>(shape.p() * shape.q()) /
+                        static_cast<double>(tiles * hopper::kBlockPixels),
+               tiles_of_cluster = static_cast<double>(shape.n * tiles * divide_up(shape.k, ring::kClusterK)) /
+                                  static_cast<double>(clusters);
+  return shape.w <= ring::kLargestWidth && shape.w % 2 == 0 && shape.h * shape.w % 4 == 0 &&
+         shape.c <= hopper::kBlockC && shape.c > hopper::kBlockC / 2 && shape.k > hopper::kBlockK &&
+         filled >= 0.65 && tiles_of_cluster >= 3.5 && shape.h * shape.w <= INT_MAX / 2 &&
+         shape.n * (tiles + ring::kMostChunks) <= INT_MAX / 2;
+}
 
 /// Whether the row ring takes the shape: its products come in tiles of 128 pixels of a row and in pairs of 64
 /// channels, and it wants both well filled; tiles most where the last strip has only one, which costs its
@@ -44,17 +68,52 @@ bool suits_row_ring(const Shape& shape) {
          rows * divide_up(shape.q(), ring::kStripColumns) <= INT_MAX;
 }
 
+/// Clusters that share the work of one block of output channels, in a ring's kernel.
+template <class SharedStorage, class Args>
+int ring_parts(const Problem& problem, void (*kernel)(Args), std::int64_t work) {
+  using namespace hopper::ring;
+  const int resident = hopper::resident_clusters(kernel, kClusterBlocks, kThreads, sizeof(SharedStorage)),
+            clusters = std::min(resident, problem.device->multiprocessors / kClusterBlocks);
+  return static_cast<int>(
+      std::clamp<std::int64_t>(clusters / divide_up(problem.shape.k, kClusterK), 1, work));
+}
+
+Plan prepare_pixel_ring(const Problem& problem) {
+  using namespace hopper::pixel_ring;
+  const Shape& shape = problem.shape;
+  const hopper::PackedFilter packed = hopper::repack(problem, hopper::FilterLayout<kTerms>(shape));
+  Args args = hopper::common_args<Args>(shape, packed);
+  args.tiles = static_cast<int>(pixel_ring_tiles(shape));
+  args.halo = halo(args.w);
+  args.by_w = FastDividerOf(args.w), args.by_tiles = FastDividerOf(args.tiles);
+  args.k_clusters = static_cast<int>(divide_up(shape.k, kClusterK));
+  args.parts = ring_parts<SharedStorage>(problem, kernel, args.total_tiles());
+
+  const hopper::Launch<Args> main{kernel,
+                                  static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks),
+                                  kThreads, kClusterBlocks, sizeof(SharedStorage)};
+  Plan plan =
+      hopper::make_plan(problem, packed, hopper::geometry(main), shape.n * args.chunks() * hopper::kPlanes,
+                        [=](const LaunchArgs& launch, const hopper::RecomputeArgs& again) mutable {
+                          args.again = again;
+                          args.raised = static_cast<std::uint8_t*>(launch.workspace);
+                          args.map_x();
+                          main.kernel<<<main.blocks, main.threads, main.shared_bytes, launch.stream>>>(args);
+                          CONVMISH_CHECK_CUDA(cudaGetLastError());
+                        });
+  plan.note += "pixel ring, " + std::to_string(args.tiles) + " tiles an image";
+  return plan;
+}
+
 Plan prepare_row_ring(const Problem& problem) {
   using namespace hopper::row_ring;
   const Shape& shape = problem.shape;
-  const hopper::PackedFilter packed = hopper::repack(problem, hopper::FilterLayout<kTerms>(problem.shape));
+  const hopper::PackedFilter packed = hopper::repack(problem, hopper::FilterLayout<kTerms>(shape));
   Args args = hopper::common_args<Args>(shape, packed);
   args.strips = static_cast<int>(divide_up(shape.q(), kStripColumns));
   args.k_clusters = static_cast<int>(divide_up(shape.k, kClusterK));
   args.channel_stride = shape.h * shape.w;
-
-  const int clusters = hopper::resident_clusters(kernel, kClusterBlocks, kThreads, sizeof(SharedStorage));
-  args.parts = std::max(1, clusters / args.k_clusters);
+  args.parts = ring_parts<SharedStorage>(problem, kernel, args.total_rows());
 
   Plan plan = hopper::make_plan<kTerms, Args, Units>(
       problem, args, kernel, sizeof(SharedStorage), kThreads,
@@ -65,8 +124,9 @@ Plan prepare_row_ring(const Problem& problem) {
 }
 
 Plan prepare(const Problem& problem) {
-  return suits_row_ring(problem.shape) ? prepare_row_ring(problem)
-                                       : hopper::packed::prepare<kTerms, 64, 112, 128>(problem);
+  if (suits_pixel_ring(problem.shape, *problem.device)) return prepare_pixel_ring(problem);
+  if (suits_row_ring(problem.shape)) return prepare_row_ring(problem);
+  return hopper::packed::prepare<kTerms, 64, 112, 128>(problem);
 }
 
 const RegisterVariant registered{{

@@ -516,15 +516,9 @@ __device__ __forceinline__ void recompute_tiles(const Args& args, const SharedSt
   const Walk walk(args);  // anew: registers are scarce in between
   const Channels channels{walk.k_tile * kBlockK, min((walk.k_tile + 1) * kBlockK, args.k)};
 #pragma unroll 1
-  for (int i = 0; i < walk.tiles; ++i) {
-    const OutputRows outputs = outputs_of<C>(args, walk.tile(i));
-    if (!is_flagged(outputs.flags(), outputs.flag_count())) continue;
-#pragma unroll 1
-    for (int o = threadIdx.x / 32 - kWarpsPerGroup; o < outputs.outputs();
-         o += kWarpsPerGroup * C::kConsumers)
-      if (const Position at = outputs.output(o); outputs.exists(at))
-        recompute_if_lost<C::kTerms>(args.again, at, channels);
-  }
+  for (int i = 0; i < walk.tiles; ++i)
+    recompute_if_flagged<C::kTerms>(args.again, outputs_of<C>(args, walk.tile(i)), channels,
+                                    threadIdx.x / 32 - kWarpsPerGroup, kWarpsPerGroup * C::kConsumers);
 }
 
 template <class C>

@@ -174,6 +174,18 @@ __device__ void recompute_if_lost(const RecomputeArgs& args, const Position& at,
   }
 }
 
+/// For `warps` warps: the outputs among `outputs`, if those are flagged, an output a warp. `outputs` has
+/// flags(), flag_count(), outputs(), output(i) and exists(position).
+template <int kTerms, class Outputs>
+__device__ void recompute_if_flagged(const RecomputeArgs& args, const Outputs& outputs, Channels channels,
+                                     int warp, int warps) {
+  if (!is_flagged(outputs.flags(), outputs.flag_count())) return;
+#pragma unroll 1
+  for (int i = warp; i < outputs.outputs(); i += warps)
+    if (const Position at = outputs.output(i); outputs.exists(at))
+      recompute_if_lost<kTerms>(args, at, channels);
+}
+
 /// `Units` maps the first pass's flags: count(), unit(i), flag_count(), granule(i). A unit is of at most
 /// kMaxUnitOutputs outputs, and is used as OutputUnit is.
 template <int kTerms, class Units>

@@ -11,6 +11,7 @@
 //                            Mish, store. One multiplies while the three others are in their epilogue
 //
 // Who waits for whom:
+//   filter_full       consumers wait, once
 //   stage_full[warp]  a producer warp waits for the piece of a row that it has sent for
 //   row_full[slot]    consumers wait; completed by the 4 producer warps and the bytes of the peer's copies
 //   row_empty[slot]   producers wait; completed by every consumer warp of both blocks, for both write there
@@ -23,15 +24,13 @@
 #include "variants/common/hopper_mish.cuh"
 #include "variants/common/hopper_operands.cuh"
 #include "variants/common/hopper_recompute.cuh"
+#include "variants/common/hopper_ring.cuh"
 #include "variants/common/tensor_map.hpp"
 
 namespace convmish::hopper::row_ring {
 
-inline constexpr int kClusterBlocks = 2;
-inline constexpr int kClusterK = kClusterBlocks * kBlockK;
-inline constexpr int kConsumers = 4;
-inline constexpr int kWarpsPerGroup = 4;
-inline constexpr int kConsumerThreads = 128 * kConsumers, kThreads = 128 + kConsumerThreads;
+using namespace ring;
+
 inline constexpr int kTilesPerRow = 2;
 inline constexpr int kStripColumns = kTilesPerRow * kBlockPixels;  // outputs that a ring slot serves
 inline constexpr int kLead = 2;  // pixels that a slot may hold before a row's own: see Args::map_x
@@ -39,17 +38,9 @@ inline constexpr int kTailPixels = kFilterSize - 1 + kLead;
 inline constexpr int kRowPixels = kStripColumns + kTailPixels;  // input pixels of a slot
 inline constexpr int kRingRows = 4;                             // 3 in use, 1 being filled
 inline constexpr int kPlaneBytes = kRowPixels * kGranuleBytes;
-inline constexpr int kPieces = 4;  // a producer brings rows in pieces, and with the last of them the tail
-inline constexpr int kPiecePixels = kStripColumns / kPieces;
-inline constexpr int kStages = 3;  // pieces on their way to a producer warp
-inline constexpr int kStageBytes = kPlaneChannels * kPiecePixels * sizeof(float);
+inline constexpr int kPieces =
+    kStripColumns / kPiecePixels;  // of a row; with the last of them comes the tail
 inline constexpr int kTailBytes = kPlaneChannels * kTailPixels * sizeof(float);
-inline constexpr int kPlanesPerBlock = kPlanes / kClusterBlocks;
-static_assert(kPlanesPerBlock == kWarpsPerGroup, "one producer warp a plane");
-// Of a consumer's registers, 64 are for its sums.
-inline constexpr int kProducerRegisters = 64, kConsumerRegisters = 104;
-static_assert((kProducerRegisters + kConsumers * kConsumerRegisters) * 128 <= kThreads * 96,
-              "setmaxnreg hands out what the launch allots: 65536 / 640 threads, rounded down to 8");
 
 inline constexpr int kSector = 8;  // floats in the 32 bytes that the L2 writes as one
 
@@ -237,56 +228,13 @@ struct SharedStorage {
   alignas(128) __half ring[kRingRows][kPlanes][kRowPixels][kPlaneChannels];
   alignas(128) float stage[kWarpsPerGroup][kStages][kPlaneChannels][kPiecePixels];
   alignas(128) float tail[kWarpsPerGroup][kPlaneChannels][kTailPixels];
+  std::uint64_t filter_full;
   std::uint64_t row_full[kRingRows];
   std::uint64_t row_empty[kRingRows];
   std::uint64_t stage_full[kWarpsPerGroup][kStages];
 };
 static_assert(sizeof(SharedStorage) <= 232448, "232448 B: sm_90 opt-in limit");
 static_assert(sizeof(SharedStorage::ring) / kRingRows == kPlanes * kPlaneBytes);
-
-/// A piece's way from its stage to the ring, a lane two neighbouring pixels.
-class Piece {
- public:
-  __device__ __forceinline__ void load(const Stage& stage, int lane) {
-#pragma unroll
-    for (int c = 0; c < kPlaneChannels; ++c) {
-      const float2 pair = ptx::load_shared_float2(stage.at(c, kLanePixels * lane));
-      values_[0][c] = pair.x, values_[1][c] = pair.y;
-    }
-  }
-
-  /// Whether lost_bits() may be true of any lane. By a whole warp; then every lane has read the stage, since
-  /// each lane's vote hangs on all that it loaded.
-  __device__ __forceinline__ bool convert() {
-    GranuleGuard guard;
-#pragma unroll
-    for (int i = 0; i < kLanePixels; ++i) {
-      uint4 granule[1];
-      convert_granule(values_[i], granule);
-      guard.see(granule[0]);
-      granules_[i] = granule[0];
-    }
-    return __any_sync(~0u, guard.suspects());
-  }
-
-  /// `first`: of the piece's granules in the ring.
-  __device__ __forceinline__ void store(ptx::SharedAddress first, int lane) const {
-#pragma unroll
-    for (int i = 0; i < kLanePixels; ++i)
-      ptx::store_shared(first + (kLanePixels * lane + i) * kGranuleBytes, granules_[i]);
-  }
-
-  /// Whether rounding has cost a value of this lane's more than its share.
-  __device__ __forceinline__ bool lost_bits() const {
-    return loses_bits<1>(values_[0]) || loses_bits<1>(values_[1]);
-  }
-
- private:
-  static constexpr int kLanePixels = kPiecePixels / 32;
-  static_assert(kLanePixels == 2);
-  float values_[kLanePixels][kPlaneChannels];
-  uint4 granules_[kLanePixels];
-};
 
 /// Takes a tail from where it has arrived to the ring, a lane one channel of one pixel. Returns whether
 /// rounding has cost this lane's value more than its share.
@@ -324,7 +272,7 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
     const auto load = [&](int i) {
       const Stage stage = stages[i % 2] = stage_at(stage_number);
       ptx::mbarrier_wait(stage.full, stage_phase);
-      pieces[i % 2].load(stage, lane);
+      pieces[i % 2].load(stage.first, lane);
       if (++stage_number == kStages) stage_number = 0, stage_phase ^= 1;
     };
     load(0);
@@ -398,17 +346,6 @@ class RowRelease {
   unsigned base_ = 0;  // rows of earlier runs
   int released_ = 0, seen_ = 0;
 };
-
-// Named barriers; 0 is __syncthreads.
-inline constexpr int kTurnBarrier = 1;  // to kConsumers
-inline constexpr int kFilterBarrier = kTurnBarrier + kConsumers;
-
-__device__ __forceinline__ void wait_for_turn(int consumer) {
-  ptx::named_barrier_sync(kTurnBarrier + consumer, 2 * 128);
-}
-__device__ __forceinline__ void pass_turn(int consumer) {
-  ptx::named_barrier_arrive(kTurnBarrier + (consumer + 1) % kConsumers, 2 * 128);
-}
 
 /// sums = the tile's 9 taps. Passes the turn before the last tap, so that the tensor cores never run dry.
 __device__ __forceinline__ void mma_stage(const Args& args, Accumulator& sums, SharedStorage& shared,
@@ -542,6 +479,7 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
   for (int i = 0; i < 2; ++i) me.affine[i] = args.affine[first_k + me.channel + 8 * i];
   me.policy = ptx::kEvictLast;
   if (consumer == kConsumers - 1) pass_turn(consumer);  // the first turn is consumer 0's
+  ptx::mbarrier_wait(ptx::shared_address(&shared.filter_full), 0);
 
   RowRelease rows(shared, rank);
   Walk walk(args, part);
@@ -577,6 +515,7 @@ __device__ __forceinline__ void consume_rows(const Args& args, SharedStorage& sh
 }
 
 __device__ __forceinline__ void init_barriers(const Args& args, SharedStorage& shared) {
+  ptx::mbarrier_init(ptx::shared_address(&shared.filter_full), 1);
   for (int i = 0; i < kRingRows; ++i) {
     ptx::mbarrier_init(ptx::shared_address(&shared.row_full[i]), kWarpsPerGroup);
     ptx::mbarrier_init(ptx::shared_address(&shared.row_empty[i]),
@@ -586,17 +525,6 @@ __device__ __forceinline__ void init_barriers(const Args& args, SharedStorage& s
     for (std::uint64_t& barrier : barriers)
       ptx::mbarrier_init(ptx::shared_address(&barrier), Stage::arrivals(args));
   ptx::fence_mbarrier_init();
-}
-
-/// By all consumers, while the producers send for the first rows.
-__device__ __forceinline__ void load_filter(const Args& args, SharedStorage& shared, int k_block) {
-  constexpr int kVectors = sizeof(shared.filter) / sizeof(uint4);
-  const uint4* const source = args.filter + std::int64_t{k_block} * kVectors;
-  uint4* const destination = reinterpret_cast<uint4*>(shared.filter);
-  for (int i = static_cast<int>(threadIdx.x) % kConsumerThreads; i < kVectors; i += kConsumerThreads)
-    destination[i] = source[i];
-  ptx::fence_proxy_async();
-  ptx::named_barrier_sync(kFilterBarrier, kConsumerThreads);
 }
 
 static __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(kThreads, 1)
@@ -619,7 +547,9 @@ static __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(
     produce_rows(args, shared, part, rank, warp);
   } else {
     ptx::setmaxnreg_inc<kConsumerRegisters>();
-    load_filter(args, shared, k_block);
+    if (group == 1 && warp == 0 && ptx::elect_one())
+      load_filter(shared.filter, args.filter, k_block, ptx::shared_address(&shared.filter_full));
+    __syncwarp();
     consume_rows(args, shared, part, rank, k_block * kBlockK, group - 1, warp);
   }
   __syncwarp();
