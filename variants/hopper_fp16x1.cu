@@ -32,20 +32,25 @@ std::int64_t pixel_ring_tiles(const Shape& shape) {
   return divide_up((shape.p() - 1) * shape.w + shape.q(), hopper::kBlockPixels);
 }
 
-/// Whether the pixel ring takes the shape: rows that it can hold, and images that a tensor copy can read; and
-/// what it is fast at (measured on an H200): more input channels than half of the 64 that it always computes,
-/// tiles with few pixels that are no outputs, and enough tiles a cluster for the filter to pay.
+/// Whether the pixel ring takes the shape: rows that it can hold, images that a tensor copy can read, no more
+/// blocks of 64 output channels than there are; and where it was measured to be faster on an H200. It
+/// computes 64 input channels, however few there are, and all of a tile, however few of its pixels are
+/// outputs; and a cluster needs tiles enough for its filter and for the pixels to pay that it reads beyond
+/// them.
 bool suits_pixel_ring(const Shape& shape, const DeviceInfo& device) {
   namespace ring = hopper::pixel_ring;
-  const std::int64_t tiles = pixel_ring_tiles(shape),
-                     clusters = device.multiprocessors / ring::kClusterBlocks;
+  const std::int64_t tiles = pixel_ring_tiles(shape);
   const double filled = static_cast<double>(shape.p() * shape.q()) /
                         static_cast<double>(tiles * hopper::kBlockPixels),
-               tiles_of_cluster = static_cast<double>(shape.n * tiles * divide_up(shape.k, ring::kClusterK)) /
-                                  static_cast<double>(clusters);
-  return shape.w <= ring::kLargestWidth && shape.w % 2 == 0 && shape.h * shape.w % 4 == 0 &&
-         shape.c <= hopper::kBlockC && shape.c > hopper::kBlockC / 2 && shape.k > hopper::kBlockK &&
-         filled >= 0.65 && tiles_of_cluster >= 3.5 && shape.h * shape.w <= INT_MAX / 2 &&
+               tiles_of_cluster = static_cast<double>(shape.n * tiles * divide_up(shape.k, ring::kClusterK)) *
+                                  ring::kClusterBlocks / device.multiprocessors;
+  const double least_filled = tiles_of_cluster >= 10 ? 0.65 : 0.8,
+               least_tiles = shape.c <= hopper::kBlockC / 2                                  ? 32
+                             : ring::halo(static_cast<int>(shape.w)) < ring::kMostChunks - 1 ? 3.5
+                                                                                             : 5;
+  return shape.c <= hopper::kBlockC && shape.w <= ring::kLargestWidth && shape.w % 2 == 0 &&
+         shape.h * shape.w % 4 == 0 && divide_up(shape.k, hopper::kBlockK) % ring::kClusterBlocks == 0 &&
+         filled >= least_filled && tiles_of_cluster >= least_tiles && shape.h * shape.w <= INT_MAX / 2 &&
          shape.n * (tiles + ring::kMostChunks) <= INT_MAX / 2;
 }
 
