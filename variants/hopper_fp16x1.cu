@@ -120,10 +120,20 @@ Plan prepare_row_ring(const Problem& problem) {
   args.channel_stride = shape.h * shape.w;
   args.parts = ring_parts<SharedStorage>(problem, kernel, args.total_rows());
 
-  Plan plan = hopper::make_plan<kTerms, Args, Units>(
-      problem, args, kernel, sizeof(SharedStorage), kThreads,
-      static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks), kClusterBlocks,
-      shape.n * args.strips * shape.h * hopper::kPlanes, packed);
+  const hopper::Launch<Args> main{kernel,
+                                  static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks),
+                                  kThreads, kClusterBlocks, sizeof(SharedStorage)};
+  Plan plan = hopper::make_plan(
+      problem, packed, hopper::geometry(main), shape.n * args.strips * shape.h * hopper::kPlanes,
+      [=](const LaunchArgs& launch, const hopper::RecomputeArgs& again) mutable {
+        args.x = launch.x, args.y = launch.y;
+        args.raised = static_cast<std::uint8_t*>(launch.workspace);
+        args.map_x();
+        main.kernel<<<main.blocks, main.threads, main.shared_bytes, launch.stream>>>(args);
+        CONVMISH_CHECK_CUDA(cudaGetLastError());
+        hopper::launch_after_start(recompute_kernel, main.blocks, kRecomputeThreads, 0, 1, launch.stream,
+                                   args, again);
+      });
   plan.note += hopper::row_ring_note(args.strips);
   return plan;
 }

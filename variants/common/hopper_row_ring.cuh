@@ -82,29 +82,6 @@ struct Args {
   }
 };
 
-/// What the range guard's flags mean, for the second pass: a unit is an output row of a strip.
-struct Units {
-  Args args;
-
-  CONVMISH_HD std::int64_t count() const { return args.total_rows(); }
-  __device__ int flag_count() const { return kFilterSize * kPlanes; }  // of three input rows
-  __device__ OutputUnit unit(std::int64_t i) const {
-    const auto image_strip = static_cast<int>(i / args.p), row = static_cast<int>(i % args.p);
-    const int first_column = image_strip % args.strips * kStripColumns;
-    return {.first_row = std::int64_t{image_strip / args.strips} * args.h + row,
-            .first_column = first_column,
-            .rows = 1,
-            .columns = min(kStripColumns, args.q - first_column),
-            .flags = args.raised + std::int64_t{args.row_id(image_strip, row)} * kPlanes};
-  }
-  __device__ Granule granule(int flag) const {
-    return {.first_row = flag / kPlanes,
-            .rows = 1,
-            .first_channel = flag % kPlanes * kPlaneChannels,
-            .channels = kPlaneChannels};
-  }
-};
-
 /// Consecutive output rows of one strip of one image.
 struct Run {
   int image, strip, first_row, rows;
@@ -527,13 +504,21 @@ __device__ __forceinline__ void init_barriers(const Args& args, SharedStorage& s
   ptx::fence_mbarrier_init();
 }
 
+/// What a thread block computes: its part of the rows, its rank in its cluster, and its block of output
+/// channels.
+struct BlockPlace {
+  int part, rank, k_block;
+};
+__device__ __forceinline__ BlockPlace place_of_block(const Args& args) {
+  const int rank = blockIdx.x % kClusterBlocks, cluster = blockIdx.x / kClusterBlocks;
+  return {cluster / args.k_clusters, rank, cluster % args.k_clusters * kClusterBlocks + rank};
+}
+
 static __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(kThreads, 1)
     kernel(const __grid_constant__ Args args) {
   extern __shared__ __align__(1024) unsigned char memory[];
   SharedStorage& shared = *reinterpret_cast<SharedStorage*>(memory);
-  const int rank = blockIdx.x % kClusterBlocks, cluster = blockIdx.x / kClusterBlocks;
-  const int part = cluster / args.k_clusters, k_cluster = cluster % args.k_clusters;
-  const int k_block = k_cluster * kClusterBlocks + rank;
+  const auto [part, rank, k_block] = place_of_block(args);
   // By shuffle, so that the compiler knows them to be uniform: a divergent role would serialise wgmma.
   const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   const int warp = __shfl_sync(~0u, threadIdx.x % 128 / 32, 0);
@@ -554,6 +539,51 @@ static __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(
   }
   __syncwarp();
   ptx::cluster_sync();  // the peer may still copy to, or arrive at, this block's shared memory
+}
+
+// --- what fp16 cannot serve ------------------------------------------------------------------------------
+
+/// The outputs of a row of a strip; see recompute_if_flagged().
+struct RowOutputs {
+  const std::uint8_t* first_flag;  // of the three input rows that the row's windows are in
+  Position first;
+  int columns;
+
+  __device__ const std::uint8_t* flags() const { return first_flag; }
+  __device__ int flag_count() const { return kFilterSize * kPlanes; }
+  __device__ int outputs() const { return columns; }
+  __device__ Position output(int i) const { return {first.row, first.column + i}; }
+  __device__ bool exists(const Position&) const { return true; }
+};
+
+inline constexpr int kRecomputeThreads = 512;
+
+/// The pass behind the kernel, of as many thread blocks: what each computed and was flagged again in fp32, an
+/// output a warp.
+///
+/// By the kernel's own warps it would take 1 % less, but with that code in it the compiler moves what the
+/// multiplications need out of the uniform registers.
+static __global__ void __launch_bounds__(kRecomputeThreads)
+    recompute_kernel(const __grid_constant__ Args args, RecomputeArgs again) {
+  const auto [part, rank, k_block] = place_of_block(args);
+  const Channels channels{k_block * kBlockK, min((k_block + 1) * kBlockK, args.k)};
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  ptx::wait_for_kernel_before();
+  Walk walk(args, part);
+  for (Run run; walk.next(args, run);) {
+    const std::uint8_t* flags =
+        args.raised + std::int64_t{args.row_id(run.image * args.strips + run.strip, run.first_row)} * kPlanes;
+    bool any = false;
+    static_assert(kPlanes == sizeof(unsigned long long));
+    for (int i = lane; i < run.input_rows(); i += 32)
+      any |= __ldcg(reinterpret_cast<const unsigned long long*>(flags) + i) != 0;
+    if (!__any_sync(~0u, any)) continue;
+    const Position first{std::int64_t{run.image} * args.h + run.first_row, run.strip * kStripColumns};
+    const int columns = min(kStripColumns, args.q - first.column);
+    for (int row = 0; row < run.rows; ++row, flags += kPlanes)
+      recompute_if_flagged<1>(again, RowOutputs{flags, {first.row + row, first.column}, columns}, channels,
+                              warp, kRecomputeThreads / 32);
+  }
 }
 
 }  // namespace convmish::hopper::row_ring
