@@ -561,7 +561,7 @@ inline constexpr int kRecomputeThreads = 512;
 /// The pass behind the kernel, of as many thread blocks: what each computed and was flagged again in fp32, an
 /// output a warp.
 ///
-/// By the kernel's own warps it would take 1 % less, but with that code in it the compiler moves what the
+/// By the kernel's own warps it would cost less still, but with that code in it the compiler moves what the
 /// multiplications need out of the uniform registers.
 static __global__ void __launch_bounds__(kRecomputeThreads)
     recompute_kernel(const __grid_constant__ Args args, RecomputeArgs again) {
