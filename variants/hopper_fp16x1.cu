@@ -32,26 +32,31 @@ std::int64_t pixel_ring_tiles(const Shape& shape) {
   return divide_up((shape.p() - 1) * shape.w + shape.q(), hopper::kBlockPixels);
 }
 
-/// Whether the pixel ring takes the shape: rows that it can hold, images that a tensor copy can read, no more
-/// blocks of 64 output channels than there are; and where it was measured to be faster on an H200. It
-/// computes 64 input channels, however few there are, and all of a tile, however few of its pixels are
-/// outputs; and a cluster needs tiles enough for its filter and for the pixels to pay that it reads beyond
-/// them.
+/// Whether the pixel ring can take the shape: rows that it can hold, and images that a tensor copy can read.
+bool fits_pixel_ring(const Shape& shape) {
+  namespace ring = hopper::pixel_ring;
+  return shape.c <= hopper::kBlockC && shape.w <= ring::kLargestWidth && shape.w % 2 == 0 &&
+         shape.h * shape.w % 4 == 0 && shape.h * shape.w <= INT_MAX / 2 &&
+         shape.n * (pixel_ring_tiles(shape) + ring::kMostChunks) <= INT_MAX / 2;
+}
+
+/// Whether the pixel ring takes the shape, as it does where it was measured to be faster on an H200. It
+/// computes two blocks of 64 output channels at a time, 64 input channels, however few there are, and all of
+/// a tile, however few of its pixels are outputs; and a cluster needs tiles enough for its filter and for the
+/// pixels to pay that it reads beyond them.
 bool suits_pixel_ring(const Shape& shape, const DeviceInfo& device) {
   namespace ring = hopper::pixel_ring;
+  if (!fits_pixel_ring(shape)) return false;
   const std::int64_t tiles = pixel_ring_tiles(shape);
   const double filled = static_cast<double>(shape.p() * shape.q()) /
                         static_cast<double>(tiles * hopper::kBlockPixels),
                tiles_of_cluster = static_cast<double>(shape.n * tiles * divide_up(shape.k, ring::kClusterK)) *
                                   ring::kClusterBlocks / device.multiprocessors;
-  const double least_filled = tiles_of_cluster >= 10 ? 0.65 : 0.8,
-               least_tiles = shape.c <= hopper::kBlockC / 2                                  ? 32
-                             : ring::halo(static_cast<int>(shape.w)) < ring::kMostChunks - 1 ? 3.5
-                                                                                             : 5;
-  return shape.c <= hopper::kBlockC && shape.w <= ring::kLargestWidth && shape.w % 2 == 0 &&
-         shape.h * shape.w % 4 == 0 && divide_up(shape.k, hopper::kBlockK) % ring::kClusterBlocks == 0 &&
-         filled >= least_filled && tiles_of_cluster >= least_tiles && shape.h * shape.w <= INT_MAX / 2 &&
-         shape.n * (tiles + ring::kMostChunks) <= INT_MAX / 2;
+  const double least_filled = tiles_of_cluster >= 10 ? 0.65 : 0.8;
+  const bool reads_few = ring::halo(static_cast<int>(shape.w)) < ring::kMostChunks - 1;
+  const double least_tiles = shape.c <= hopper::kBlockC / 2 ? 32 : reads_few ? 3.5 : 5;
+  return divide_up(shape.k, hopper::kBlockK) % ring::kClusterBlocks == 0 && filled >= least_filled &&
+         tiles_of_cluster >= least_tiles;
 }
 
 /// Whether the row ring takes the shape: its products come in tiles of 128 pixels of a row and in pairs of 64

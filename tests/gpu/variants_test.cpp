@@ -54,7 +54,7 @@ TEST_F(VariantsTest, TensorCoreKernelsPassShapesOfEveryForm) {
 
 // Each by its rings or its own kernel, and by the kernel for other shapes.
 TEST_F(VariantsTest, TellWhatTheFastWayCouldNotServe) {
-  for (const char* text : {"n2c64h20w256k128", "n20c64h30w64k72", "n2c96h20w30k72"}) {
+  for (const char* text : {"n2c64h20w256k128", "n20c64h30w64k72", "n40c64h31w32k72", "n2c96h20w30k72"}) {
     const Shape shape = parse_shape(text);
     for (const CaseResult& result :
          check(shape, {Fill::kernelbench, Fill::special}, {"hopper_fp16*", "mma_fp16*"})) {
@@ -68,6 +68,16 @@ TEST_F(VariantsTest, TellWhatTheFastWayCouldNotServe) {
   }
 }
 
+// Where nothing fits: each output once, and none of a tile's that are below its image or beside it.
+TEST_F(VariantsTest, CountEachRecomputedOutputOnce) {
+  for (const char* text :
+       {"n2c64h20w256k128", "n3c64h9w330k128", "n40c64h31w32k72", "n20c64h50w48k128", "n2c96h20w30k72"})
+    for (const CaseResult& result : check(parse_shape(text), {Fill::wide}, {"hopper_fp16x1"})) {
+      ASSERT_EQ(result.checks.size(), 1u) << text << ": " << result.detail;
+      EXPECT_EQ(result.checks[0].recomputed_outputs, result.checks[0].error.compared) << text;
+    }
+}
+
 // The shapes above are of every form only as long as each goes where it was meant to.
 TEST_F(VariantsTest, HopperKernelsAreChosenByShape) {
   const auto note = [&](const char* text) {
@@ -76,7 +86,7 @@ TEST_F(VariantsTest, HopperKernelsAreChosenByShape) {
   for (const char* text : {"n1c60h12w508k130", "n2c64h9w256k128", "n2c64h20w258k128", "n512c2h4w130k66"})
     EXPECT_NE(note(text).find("row ring"), std::string::npos) << text << ": " << note(text);
   for (const char* text : {"n20c64h30w64k72", "n20c64h50w48k128", "n4c33h300w126k72", "n2c40h130w190k200",
-                           "n700c48h12w12k66", "n128c64h9w64k128"})
+                           "n700c48h12w12k66", "n128c64h9w64k128", "n40c64h31w32k72"})
     EXPECT_NE(note(text).find("pixel ring"), std::string::npos) << text << ": " << note(text);
   for (const char* text : {"n1c64h7w255k257", "n3c33h6w130k72", "n2c200h12w14k130", "n32c256h16w16k256"})
     EXPECT_NE(note(text).find("packed"), std::string::npos) << text << ": " << note(text);
@@ -136,7 +146,7 @@ TEST_F(VariantsTest, HopperKernelsAreRightWhereABlockComputesManyTiles) {
     const Variant limited = on_smaller_device(*variant, 227 * 1024);
     for (const char* text : {"n8c40h21w23k70", "n6c80h30w32k128", "n5c300h13w15k130", "n9c512h9w9k70",
                              "n6c64h30w32k128", "n3c33h12w126k70", "n2c40h18w190k200", "n12c50h14w10k65",
-                             "n5c64h9w64k200", "n1c64h40w64k128", "n4c20h30w64k128"}) {
+                             "n5c64h9w64k200", "n1c64h40w64k128", "n4c20h30w64k128", "n3c64h31w32k128"}) {
       RunnerOptions options;
       options.run.fills = default_fills();
       options.run.time = false;

@@ -16,9 +16,9 @@
 //   filter_full        consumers wait, once
 //   stage_full[warp]   a producer warp waits for the piece of a chunk that it has sent for
 //   chunk_full[slot]   consumers wait; completed by the 4 producer warps and the bytes of the peer's copies
-//   chunk_empty[slot]  producers wait; completed, for each tile that reads a chunk, by the consumer's warps
-//   in
-//                      both blocks, for both write there
+//   chunk_empty[slot]  producers wait; completed by the consumers' warps of both blocks, for both write
+//   there,
+//                      for each tile that reads the chunk
 //   turn (named)       consumer i waits for consumer i - 1 to have issued nearly all its wgmma
 //
 // The L2 takes as long for a part of a 32-byte sector of y as for a whole one, and rows of y begin anywhere
@@ -37,12 +37,11 @@ namespace convmish::hopper::pixel_ring {
 
 using namespace ring;
 
-inline constexpr int kSlots = 5;
+inline constexpr int kMostChunks = 4;                             // that a tile's pixels may lie in
+inline constexpr int kSlots = kMostChunks + 1;                    // one more is being filled
 inline constexpr int kPieces = kBlockPixels / kPiecePixels;       // of a chunk
 inline constexpr int kChunkBytes = kBlockPixels * kGranuleBytes;  // of a plane
 inline constexpr int kPlaneBytes = (kSlots + 1) * kChunkBytes;
-// Slots that a tile's pixels may lie in: one more is being filled.
-inline constexpr int kMostChunks = 4;
 inline constexpr int kLargestWidth = (kMostChunks - 1) * kBlockPixels / (kFilterSize - 1) - 1;
 inline constexpr int kRunPixels = 64;  // of an exchange, and so of a store
 inline constexpr int kRunBytes = kRunPixels * sizeof(float);
@@ -51,6 +50,7 @@ inline constexpr int kRunBytes = kRunPixels * sizeof(float);
 constexpr int halo(int w) {
   return ((kFilterSize - 1) * (w + 1) + kBlockPixels - 1) / kBlockPixels;
 }
+static_assert(halo(kLargestWidth) == kMostChunks - 1);
 
 /// The kernel's arguments and the one place where it is decided who computes what.
 struct Args {
@@ -89,11 +89,11 @@ struct Part {
 
 struct SharedStorage {
   alignas(1024) __half filter[kTaps][kBlockK][kBlockC];
-  // Behind the last slot the first one's chunk is repeated, for tiles that begin in the one and end in the
-  // other.
+  // Behind the last slot the first one's chunk is repeated, for filter rows whose pixels begin in the one and
+  // end in the other. Two chunks hold those, since rows are even and so begin at an even pixel.
   alignas(128) __half ring[kPlanes][kSlots + 1][kBlockPixels][kPlaneChannels];
   alignas(128) float stage[kWarpsPerGroup][kStages][kPlaneChannels][kPiecePixels];
-  alignas(128) float exchange[kConsumers][kWarpsPerGroup][8][kRunPixels];
+  alignas(kRunBytes) float exchange[kConsumers][kWarpsPerGroup][8][kRunPixels];
   std::uint64_t filter_full;
   std::uint64_t chunk_full[kSlots];
   std::uint64_t chunk_empty[kSlots];
@@ -187,10 +187,7 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage& shared,
       const auto copy_to_peer = [=](ptx::SharedAddress from) {
         ptx::bulk_copy_to_cluster(ptx::map_to_rank(from, rank ^ 1), from, kChunkBytes, peer_full);
       };
-      if (warp == 0)  // what the peer copies to here
-        ptx::mbarrier_arrive_expect_tx(full, (slot == 0 ? 2 : 1) * kPlanesPerBlock * kChunkBytes);
-      else
-        ptx::mbarrier_arrive(full);
+      arrive_full(full, warp, (slot == 0 ? 2 : 1) * kChunkBytes);
       copy_to_peer(slot_plane);
       if (slot == 0) copy_to_peer(repeated);
       args.raised[std::int64_t{chunk} * kPlanes + plane] = raised;
@@ -206,8 +203,8 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage& shared,
 /// the last tap, so that the tensor cores never run dry.
 ///
 /// A barrier's parity tells one pass through the ring from the next only. Whoever has the turn knows that the
-/// tile before has read its last chunk, and so, however far this tile's chunks are, that those a pass before
-/// had come.
+/// tile before has seen its last chunk come, and so, however far this tile's chunks are, that those a pass
+/// before had come.
 __device__ __forceinline__ void mma_stage(const Args& args, Accumulator& sums, SharedStorage& shared,
                                           unsigned chunk, int consumer) {
   wait_for_turn(consumer);
@@ -218,33 +215,26 @@ __device__ __forceinline__ void mma_stage(const Args& args, Accumulator& sums, S
 #pragma unroll 1
     for (; unseen <= chunk + last / kBlockPixels; ++unseen)
       ptx::mbarrier_wait(ptx::shared_address(&shared.chunk_full[unseen % kSlots]), unseen / kSlots & 1);
-    ptx::wgmma_fence();
     const unsigned slot = (chunk + from / kBlockPixels) % kSlots;
     const std::uint64_t pixels = pixel_descriptor(
         ptx::shared_address(shared.ring) + slot * kChunkBytes + from % kBlockPixels * kGranuleBytes,
         kPlaneBytes);
-    const std::uint64_t filter = filter_descriptor(ptx::shared_address(shared.filter[r * kFilterSize]));
-#pragma unroll
-    for (int s = 0; s < kFilterSize; ++s) {
-      if (r == kFilterSize - 1 && s == kFilterSize - 1) pass_turn(consumer);
-      mma_tap(sums, filter + ptx::descriptor_step(s * kTapBytes),
-              pixels + ptx::descriptor_step(s * kGranuleBytes), kPlaneBytes, r == 0 && s == 0);
-    }
-    ptx::wgmma_commit_group();
+    mma_filter_row(sums, shared.filter, pixels, kPlaneBytes, r, consumer);
   }
   ptx::wgmma_wait_group<0>();
 }
 
-/// Gives a tile's chunks back to the producers of both blocks, each chunk for this tile, a lane a chunk. A
-/// part's first and last tile of an image do so for the tiles as well that would read a chunk in its midst.
+/// Gives a tile's chunks back to the producers of both blocks, a lane a chunk; by a warp. `first`, `last`: of
+/// the tiles that the part has of the image. They give back for those as well that would read a chunk in the
+/// midst of an image.
 __device__ __forceinline__ void release(const Args& args, SharedStorage& shared, unsigned chunk, bool first,
                                         bool last, int rank) {
   const int i = threadIdx.x % 32;
   if (i > args.halo) return;
-  const int tiles = 1 + (first ? args.halo - i : 0) + (last ? i : 0);
+  const int readers = 1 + (first ? args.halo - i : 0) + (last ? i : 0);
   const ptx::SharedAddress empty = ptx::shared_address(&shared.chunk_empty[(chunk + i) % kSlots]);
-  ptx::mbarrier_arrive(empty, tiles);
-  ptx::mbarrier_arrive_cluster(ptx::map_to_rank(empty, rank ^ 1), tiles);
+  ptx::mbarrier_arrive(empty, readers);
+  ptx::mbarrier_arrive_cluster(ptx::map_to_rank(empty, rank ^ 1), readers);
 }
 
 /// Bias, Mish, Mish, and the way to y of a warp's 16 channels from `first_k` on, half of them at a time.
@@ -327,7 +317,8 @@ struct TileOutputs {
   __device__ Position output(int i) const {
     const auto [image, tile_of_image] = args.by_tiles.divide(tile);
     const auto [row, column] = args.by_w.divide(tile_of_image * kBlockPixels + i);
-    return {std::int64_t{image} * args.h + row, column};
+    // Rows from p on have no outputs; those below the image must not be taken for the next one's.
+    return {std::int64_t{image} * args.h + min(row, args.p), column};
   }
   __device__ bool exists(const Position& at) const { return at.row % args.h < args.p && at.column < args.q; }
 };
@@ -388,6 +379,7 @@ static __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(
       load_filter(shared.filter, args.filter, k_block, ptx::shared_address(&shared.filter_full));
     __syncwarp();
     consume(args, shared, part, rank, k_block * kBlockK, group - 1, warp);
+    __syncwarp();
     ptx::cluster_sync();  // both blocks' flags are seen now
     recompute_flagged(args, part, k_block);
   }

@@ -1,5 +1,5 @@
 // Outputs that fp16 multiplicands cannot serve, again in fp32: in a second pass behind the kernel that left
-// them, or by its own warps, at its end (hopper_packed.cuh).
+// them, or by its own warps, at its end (hopper_packed.cuh, hopper_pixel_ring.cuh).
 //
 // The first pass leaves a flag for every granule of x (some channels of some pixels) in which a value may be
 // one that fp16 cannot serve. Here each flagged granule is read again, and the outputs

@@ -89,4 +89,30 @@ __device__ __forceinline__ void pass_turn(int consumer) {
   ptx::named_barrier_arrive(kTurnBarrier + (consumer + 1) % kConsumers, 2 * 128);
 }
 
+/// A producer warp has filled its plane of a slot; by one lane. Warp 0 also tells what the peer's warps copy
+/// to here, `bytes` each.
+__device__ __forceinline__ void arrive_full(ptx::SharedAddress full, int warp, std::uint32_t bytes) {
+  if (warp == 0)
+    ptx::mbarrier_arrive_expect_tx(full, kPlanesPerBlock * bytes);
+  else
+    ptx::mbarrier_arrive(full);
+}
+
+/// sums += the three taps of filter row r. Before the last one of all it passes the turn, so that the tensor
+/// cores never run dry.
+__device__ __forceinline__ void mma_filter_row(Accumulator& sums,
+                                               const __half (&filter)[kTaps][kBlockK][kBlockC],
+                                               std::uint64_t pixels, std::uint32_t plane_bytes, int r,
+                                               int consumer) {
+  const std::uint64_t taps = filter_descriptor(ptx::shared_address(filter[r * kFilterSize]));
+  ptx::wgmma_fence();
+#pragma unroll
+  for (int s = 0; s < kFilterSize; ++s) {
+    if (r == kFilterSize - 1 && s == kFilterSize - 1) pass_turn(consumer);
+    mma_tap(sums, taps + ptx::descriptor_step(s * kTapBytes),
+            pixels + ptx::descriptor_step(s * kGranuleBytes), plane_bytes, r == 0 && s == 0);
+  }
+  ptx::wgmma_commit_group();
+}
+
 }  // namespace convmish::hopper::ring

@@ -273,10 +273,7 @@ __device__ __forceinline__ void produce_rows(const Args& args, SharedStorage& sh
     __syncwarp();              // every lane has written to the slot
     if (lane == 0) {
       const ptx::SharedAddress full = ptx::shared_address(&shared.row_full[slot]);
-      if (warp == 0)
-        ptx::mbarrier_arrive_expect_tx(full, kPlanesPerBlock * kPlaneBytes);  // what the peer copies to here
-      else
-        ptx::mbarrier_arrive(full);
+      arrive_full(full, warp, kPlaneBytes);
       ptx::bulk_copy_to_cluster(ptx::map_to_rank(slot_plane, rank ^ 1), slot_plane, kPlaneBytes,
                                 ptx::map_to_rank(full, rank ^ 1));
       args.raised[std::int64_t{row_id} * kPlanes + plane] = raised;
@@ -332,18 +329,10 @@ __device__ __forceinline__ void mma_stage(const Args& args, Accumulator& sums, S
 #pragma unroll
   for (int r = 0; r < kFilterSize; ++r) {
     const unsigned slot = rows.wait(row + r);
-    ptx::wgmma_fence();
     const int first = args.lead(run.first_row + row + r) + first_pixel;
     const std::uint64_t pixels =
         pixel_descriptor(ptx::shared_address(shared.ring[slot]) + first * kGranuleBytes, kPlaneBytes);
-    const std::uint64_t filter = filter_descriptor(ptx::shared_address(shared.filter[r * kFilterSize]));
-#pragma unroll
-    for (int s = 0; s < kFilterSize; ++s) {
-      if (r == kFilterSize - 1 && s == kFilterSize - 1) pass_turn(consumer);
-      mma_tap(sums, filter + ptx::descriptor_step(s * kTapBytes),
-              pixels + ptx::descriptor_step(s * kGranuleBytes), kPlaneBytes, r == 0 && s == 0);
-    }
-    ptx::wgmma_commit_group();
+    mma_filter_row(sums, shared.filter, pixels, kPlaneBytes, r, consumer);
   }
   ptx::wgmma_wait_group<0>();
 }
