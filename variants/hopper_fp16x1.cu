@@ -40,23 +40,32 @@ bool fits_pixel_ring(const Shape& shape) {
          shape.n * (pixel_ring_tiles(shape) + ring::kMostChunks) <= INT_MAX / 2;
 }
 
+/// Blocks of 64 output channels that a cluster of the pixel ring computes.
+int pixel_ring_blocks_of_k(const Shape& shape) {
+  return shape.k <= hopper::kBlockK ? 1 : 2;
+}
+
 /// Whether the pixel ring takes the shape, as it does where it was measured to be faster on an H200. It
-/// computes two blocks of 64 output channels at a time, 64 input channels, however few there are, and all of
-/// a tile, however few of its pixels are outputs; and a cluster needs tiles enough for its filter and for the
-/// pixels to pay that it reads beyond them.
+/// computes one block of output channels or an even number, 64 input channels, however few there are, and all
+/// of a tile, however few of its pixels are outputs; and a cluster needs tiles enough for its filter and for
+/// the pixels to pay that it reads beyond them.
 bool suits_pixel_ring(const Shape& shape, const DeviceInfo& device) {
   namespace ring = hopper::pixel_ring;
-  if (!fits_pixel_ring(shape)) return false;
+  const std::int64_t blocks = divide_up(shape.k, hopper::kBlockK);
+  if (!fits_pixel_ring(shape) || (blocks > 1 && blocks % 2 != 0)) return false;
   const std::int64_t tiles = pixel_ring_tiles(shape);
   const double filled = static_cast<double>(shape.p() * shape.q()) /
                         static_cast<double>(tiles * hopper::kBlockPixels),
-               tiles_of_cluster = static_cast<double>(shape.n * tiles * divide_up(shape.k, ring::kClusterK)) *
-                                  ring::kClusterBlocks / device.multiprocessors;
-  const double least_filled = tiles_of_cluster >= 10 ? 0.65 : 0.8;
+               tiles_of_cluster =
+                   static_cast<double>(shape.n * tiles * divide_up(blocks, pixel_ring_blocks_of_k(shape))) *
+                   ring::kClusterBlocks / device.multiprocessors;
   const bool reads_few = ring::halo(static_cast<int>(shape.w)) < ring::kMostChunks - 1;
-  const double least_tiles = shape.c <= hopper::kBlockC / 2 ? 32 : reads_few ? 3.5 : 5;
-  return divide_up(shape.k, hopper::kBlockK) % ring::kClusterBlocks == 0 && filled >= least_filled &&
-         tiles_of_cluster >= least_tiles;
+  const double least_tiles = shape.c <= hopper::kBlockC / 2 ? 32
+                             : blocks == 1                  ? 12
+                             : reads_few                    ? 3.5
+                                                            : 5,
+               least_filled = blocks > 1 && tiles_of_cluster >= 10 ? 0.65 : 0.8;
+  return filled >= least_filled && tiles_of_cluster >= least_tiles;
 }
 
 /// Whether the row ring takes the shape: its products come in tiles of 128 pixels of a row and in pairs of 64
@@ -80,12 +89,11 @@ bool suits_row_ring(const Shape& shape) {
 
 /// Clusters that share the work of one block of output channels, in a ring's kernel.
 template <class SharedStorage, class Args>
-int ring_parts(const Problem& problem, void (*kernel)(Args), std::int64_t work) {
+int ring_parts(const Problem& problem, void (*kernel)(Args), int k_clusters, std::int64_t work) {
   using namespace hopper::ring;
   const int resident = hopper::resident_clusters(kernel, kClusterBlocks, kThreads, sizeof(SharedStorage)),
             clusters = std::min(resident, problem.device->multiprocessors / kClusterBlocks);
-  return static_cast<int>(
-      std::clamp<std::int64_t>(clusters / divide_up(problem.shape.k, kClusterK), 1, work));
+  return static_cast<int>(std::clamp<std::int64_t>(clusters / k_clusters, 1, work));
 }
 
 Plan prepare_pixel_ring(const Problem& problem) {
@@ -96,10 +104,12 @@ Plan prepare_pixel_ring(const Problem& problem) {
   args.tiles = static_cast<int>(pixel_ring_tiles(shape));
   args.halo = halo(args.w);
   args.by_w = FastDividerOf(args.w), args.by_tiles = FastDividerOf(args.tiles);
-  args.k_clusters = static_cast<int>(divide_up(shape.k, kClusterK));
-  args.parts = ring_parts<SharedStorage>(problem, kernel, args.total_tiles());
+  const int blocks_of_k = pixel_ring_blocks_of_k(shape);
+  const auto function = blocks_of_k == 1 ? kernel<Sharing<1>> : kernel<Sharing<2>>;
+  args.k_clusters = static_cast<int>(divide_up(shape.k, blocks_of_k * hopper::kBlockK));
+  args.parts = ring_parts<SharedStorage>(problem, function, args.k_clusters, args.total_tiles());
 
-  const hopper::Launch<Args> main{kernel,
+  const hopper::Launch<Args> main{function,
                                   static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks),
                                   kThreads, kClusterBlocks, sizeof(SharedStorage)};
   Plan plan =
@@ -123,7 +133,7 @@ Plan prepare_row_ring(const Problem& problem) {
   args.strips = static_cast<int>(divide_up(shape.q(), kStripColumns));
   args.k_clusters = static_cast<int>(divide_up(shape.k, kClusterK));
   args.channel_stride = shape.h * shape.w;
-  args.parts = ring_parts<SharedStorage>(problem, kernel, args.total_rows());
+  args.parts = ring_parts<SharedStorage>(problem, kernel, args.k_clusters, args.total_rows());
 
   const hopper::Launch<Args> main{kernel,
                                   static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks),

@@ -36,15 +36,17 @@ class Barrier:
 
 
 class Model:
-    """A cluster's part, tiles first ... end - 1, of a batch with so many tiles an image."""
+    """A cluster's part, tiles first ... end - 1, of a batch with so many tiles an image. blocks_of_k: of output
+    channels that it computes; with one, its thread blocks take tiles by turns."""
 
-    def __init__(self, width, tiles, first, end, seed, slots=SLOTS):
+    def __init__(self, width, tiles, first, end, seed, slots=SLOTS, blocks_of_k=BLOCKS):
         self.width, self.tiles, self.first, self.end, self.slots = width, tiles, first, end, slots
         self.halo = ((FILTER - 1) * (width + 1) + PIXELS - 1) // PIXELS
         self.first_chunk = self.chunk_of(first)
         self.end_chunk = self.chunk_of(end - 1) + 1 + self.halo
         self.random = random.Random(seed)
-        empty_count = BLOCKS * WARPS * (1 + self.halo)
+        self.tile_step = BLOCKS // blocks_of_k
+        empty_count = blocks_of_k * WARPS * (1 + self.halo) + (0 if blocks_of_k == BLOCKS else BLOCKS * WARPS)
         self.full = [[Barrier(WARPS) for _ in range(slots)] for _ in range(BLOCKS)]
         self.empty = [[Barrier(empty_count) for _ in range(slots)] for _ in range(BLOCKS)]
         self.turn = [[[0, 0] for _ in range(CONSUMERS)] for _ in range(BLOCKS)]  # arrivals, completions
@@ -87,12 +89,24 @@ class Model:
             for place in written:
                 yield
                 self.start(self.copies, self.copy(block, place, plane, (image, chunk), number))
+            if number > 0:
+                yield from self.tell_that_chunk_came(block, number - 1)
             slot += 1
             if slot == self.slots:
                 slot, parity = 0, parity ^ 1
             chunk += 1
             if chunk == self.tiles + self.halo:
                 image, chunk = image + 1, 0
+        yield from self.tell_that_chunk_came(block, number)
+
+    def tell_that_chunk_came(self, block, number):
+        if self.tile_step == 1:  # the consumers of both blocks read every chunk
+            return
+        slot, phase = number % self.slots, number // self.slots
+        yield from self.full[block][slot].wait(phase % 2)
+        for to in (block, 1 - block):
+            self.empty[to][slot].arrive(phase, count=1)
+            yield
 
     def arrive_at_turn(self, block, consumer):
         turn = self.turn[block][consumer]
@@ -145,7 +159,8 @@ class Model:
     def consumer_warp(self, block, consumer):
         if consumer == CONSUMERS - 1:
             self.arrive_at_turn(block, 0)
-        for tile in range(self.first + consumer, self.end, CONSUMERS):
+        first = self.first + block % self.tile_step + consumer * self.tile_step
+        for tile in range(first, self.end, CONSUMERS * self.tile_step):
             image, tile_of_image = divmod(tile, self.tiles)
             chunk = self.chunk_of(tile) - self.first_chunk
             yield from self.multiply(block, consumer, chunk, image, tile_of_image)
@@ -203,6 +218,16 @@ class WithoutPeersConsent(Model):
             yield
 
 
+class WithoutProducersConsent(Model):
+    """Nobody knows of a chunk that a block does not read whether its copy has come."""
+
+    def tell_that_chunk_came(self, block, number):
+        slot, phase = number % self.slots, number // self.slots
+        for to in (block, 1 - block):
+            self.empty[to][slot].arrive(phase, count=1)
+            yield
+
+
 class WithoutTurns(Model):
     """So that nothing tells a slot's phase from the one two before it."""
 
@@ -228,6 +253,9 @@ class PixelRing(unittest.TestCase):
         for halo in WIDTHS:
             self.assertEqual(faults(Model, halo), {}, halo)
 
+    def test_every_tile_reads_its_chunks_where_blocks_take_them_by_turns(self):
+        self.assertEqual(faults(Model, 1, seeds=6, blocks_of_k=1), {})
+
     def check_that_fails(self, model, halo, part, **options):
         found = faults(model, halo, [part], **options)
         print(f"{model.__name__}, {options}, halo {halo}, part {part}: {sorted(set(found.values()))}")
@@ -239,6 +267,7 @@ class PixelRing(unittest.TestCase):
             self.check_that_fails(WithoutPeersConsent, halo, (20, 5, 20), seeds=10)
             self.check_that_fails(WithoutTurns, halo, (2, 0, 9), seeds=10)
             self.check_that_fails(Model, halo, (20, 5, 20), slots=halo)  # a tile reads one more
+        self.check_that_fails(WithoutProducersConsent, 1, (3, 1, 11), seeds=10, blocks_of_k=1)
 
 
 if __name__ == "__main__":

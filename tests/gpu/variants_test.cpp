@@ -46,7 +46,7 @@ TEST_F(VariantsTest, TensorCoreKernelsPassShapesOfEveryForm) {
         "n2c64h11w226k128",  "n2c64h20w258k128", "n2c33h9w642k72",   "n2c200h12w14k130",  "n3c256h9w9k70",
         "n5c70h10w10k65",    "n512c2h4w130k66",  "n1c40h5w3000k70",  "n32c512h9w9k512",   "n4c3h3w700k129",
         "n32c256h16w16k256", "n20c64h50w48k128", "n4c33h300w126k72", "n2c40h130w190k200", "n700c48h12w12k66",
-        "n128c64h9w64k128"})
+        "n128c64h9w64k128",  "n120c64h30w30k64", "n16c40h60w130k50"})
     for (const CaseResult& result : check(parse_shape(text), default_fills(), {"hopper_*", "mma_*"}))
       EXPECT_TRUE(result.verdict == Verdict::passed || result.verdict == Verdict::skipped)
           << result.variant << " " << text << ": " << result.detail;
@@ -70,8 +70,8 @@ TEST_F(VariantsTest, TellWhatTheFastWayCouldNotServe) {
 
 // Where nothing fits: each output once, and none of a tile's that are below its image or beside it.
 TEST_F(VariantsTest, CountEachRecomputedOutputOnce) {
-  for (const char* text :
-       {"n2c64h20w256k128", "n3c64h9w330k128", "n40c64h31w32k72", "n20c64h50w48k128", "n2c96h20w30k72"})
+  for (const char* text : {"n2c64h20w256k128", "n3c64h9w330k128", "n40c64h31w32k72", "n120c64h30w30k64",
+                           "n20c64h50w48k128", "n2c96h20w30k72"})
     for (const CaseResult& result : check(parse_shape(text), {Fill::wide}, {"hopper_fp16x1"})) {
       ASSERT_EQ(result.checks.size(), 1u) << text << ": " << result.detail;
       EXPECT_EQ(result.checks[0].recomputed_outputs, result.checks[0].error.compared) << text;
@@ -85,8 +85,9 @@ TEST_F(VariantsTest, HopperKernelsAreChosenByShape) {
   };
   for (const char* text : {"n1c60h12w508k130", "n2c64h9w256k128", "n2c64h20w258k128", "n512c2h4w130k66"})
     EXPECT_NE(note(text).find("row ring"), std::string::npos) << text << ": " << note(text);
-  for (const char* text : {"n20c64h30w64k72", "n20c64h50w48k128", "n4c33h300w126k72", "n2c40h130w190k200",
-                           "n700c48h12w12k66", "n128c64h9w64k128", "n40c64h31w32k72"})
+  for (const char* text :
+       {"n20c64h30w64k72", "n20c64h50w48k128", "n4c33h300w126k72", "n2c40h130w190k200", "n700c48h12w12k66",
+        "n128c64h9w64k128", "n40c64h31w32k72", "n120c64h30w30k64", "n16c40h60w130k50"})
     EXPECT_NE(note(text).find("pixel ring"), std::string::npos) << text << ": " << note(text);
   for (const char* text : {"n1c64h7w255k257", "n3c33h6w130k72", "n2c200h12w14k130", "n32c256h16w16k256"})
     EXPECT_NE(note(text).find("packed"), std::string::npos) << text << ": " << note(text);
@@ -144,9 +145,11 @@ TEST_F(VariantsTest, EveryConfigurationOfTheMmaFamilyIsRightInLessSharedMemory) 
 TEST_F(VariantsTest, HopperKernelsAreRightWhereABlockComputesManyTiles) {
   for (const Variant* const variant : select_variants(Registry::instance(), DeviceKind::cuda, {"hopper_*"})) {
     const Variant limited = on_smaller_device(*variant, 227 * 1024);
-    for (const char* text : {"n8c40h21w23k70", "n6c80h30w32k128", "n5c300h13w15k130", "n9c512h9w9k70",
-                             "n6c64h30w32k128", "n3c33h12w126k70", "n2c40h18w190k200", "n12c50h14w10k65",
-                             "n5c64h9w64k200", "n1c64h40w64k128", "n4c20h30w64k128", "n3c64h31w32k128"}) {
+    for (const char* text :
+         {"n8c40h21w23k70", "n6c80h30w32k128", "n5c300h13w15k130", "n9c512h9w9k70", "n6c64h30w32k128",
+          "n3c33h12w126k70", "n2c40h18w190k200", "n12c50h14w10k65", "n5c64h9w64k200", "n1c64h40w64k128",
+          "n4c20h30w64k128", "n3c64h31w32k128", "n3c64h30w32k64", "n2c40h30w126k50", "n5c64h9w64k33",
+          "n13c50h4w62k64", "n1c64h60w190k64"}) {
       RunnerOptions options;
       options.run.fills = default_fills();
       options.run.time = false;

@@ -5,7 +5,8 @@
 // is 64 output channels x 128 pixels; filter tap (r, s) multiplies the same pixels, r w + s on, read from a
 // shifted start. What a tile has of the last two columns of rows is computed and not stored. As in
 // hopper_row_ring.cuh, a cluster of two thread blocks computes 128 output channels, each block 64, and each
-// converts half of the input channels for both. A cluster's tiles are consecutive.
+// converts half of the input channels for both. Where there are no more than 64 output channels, both blocks
+// compute those, and take tiles by turns. A cluster's tiles are consecutive.
 //
 //   producer, 1 warpgroup    chunks of 128 pixels: global fp32 -> (tensor copy) stage -> registers -> fp16 ->
 //                            ring, here and (bulk copy) in the peer
@@ -18,7 +19,7 @@
 //   chunk_full[slot]   consumers wait; completed by the 4 producer warps and the bytes of the peer's copies
 //   chunk_empty[slot]  producers wait; completed by the consumers' warps of both blocks, for both write
 //   there,
-//                      for each tile that reads the chunk
+//                      for each tile that reads the chunk; see also tell_that_chunk_came()
 //   turn (named)       consumer i waits for consumer i - 1 to have issued nearly all its wgmma
 //
 // The L2 takes as long for a part of a 32-byte sector of y as for a whole one, and rows of y begin anywhere
@@ -73,6 +74,19 @@ struct Args {
 
   /// To be called when x is known.
   void map_x() { map = tensor_map(again.x, {h * w, 1, c, n}, {kPiecePixels, 1, kPlaneChannels, 1}); }
+};
+
+/// How a cluster shares its work out: blocks of output channels that it computes; with one, its thread blocks
+/// take tiles by turns, and both read every chunk none the less.
+template <int kBlocksOfK_>
+struct Sharing {
+  static constexpr int kBlocksOfK = kBlocksOfK_, kTileStep = kClusterBlocks / kBlocksOfK;
+
+  /// Of a cluster's tiles, the first that is this thread block's; from there every kTileStep-th.
+  static __device__ int first_tile(int rank) { return rank % kTileStep; }
+  static __device__ int k_block(int k_cluster, int rank) {
+    return k_cluster * kBlocksOfK + rank % kBlocksOfK;
+  }
 };
 
 /// What a cluster computes, and what it reads for that: tiles and chunks, counted through the batch. Its
@@ -146,7 +160,20 @@ class PieceFeed {
   std::uint32_t parity_ = 0;
 };
 
+/// Where a chunk may be read by one thread block only (at an end of an image, if the blocks take tiles by
+/// turns), nobody in the other would know that its copy has come, before the slot is filled again. So there
+/// the producers of both tell each other that it has: of a chunk that was sent for one chunk ago.
+__device__ __forceinline__ void tell_that_chunk_came(SharedStorage& shared, int slot, std::uint32_t parity,
+                                                     int rank) {
+  ptx::mbarrier_wait(ptx::shared_address(&shared.chunk_full[slot]), parity);
+  if (threadIdx.x % 32 != 0) return;
+  const ptx::SharedAddress empty = ptx::shared_address(&shared.chunk_empty[slot]);
+  ptx::mbarrier_arrive(empty);
+  ptx::mbarrier_arrive_cluster(ptx::map_to_rank(empty, rank ^ 1));
+}
+
 /// Fills the ring: each warp one plane of 8 channels of every chunk.
+template <class S>
 __device__ __forceinline__ void produce(const Args& args, SharedStorage& shared, const Part& part, int rank,
                                         int warp) {
   const int lane = threadIdx.x % 32;
@@ -193,8 +220,12 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage& shared,
       args.raised[std::int64_t{chunk} * kPlanes + plane] = raised;
     }
     __syncwarp();
+    if (S::kBlocksOfK == 1 && chunk > part.first_chunk)
+      tell_that_chunk_came(shared, slot == 0 ? kSlots - 1 : slot - 1, slot == 0 ? parity ^ 1 : parity, rank);
     if (++slot == kSlots) slot = 0, parity ^= 1;
   }
+  if (S::kBlocksOfK == 1)  // nor may this block end before
+    tell_that_chunk_came(shared, slot == 0 ? kSlots - 1 : slot - 1, slot == 0 ? parity ^ 1 : parity, rank);
 }
 
 // --- consumers -------------------------------------------------------------------------------------------
@@ -204,7 +235,8 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage& shared,
 ///
 /// A barrier's parity tells one pass through the ring from the next only. Whoever has the turn knows that the
 /// tile before has seen its last chunk come, and so, however far this tile's chunks are, that those a pass
-/// before had come.
+/// before had come. If blocks take tiles by turns, that is the tile before the last one; but then a chunk
+/// that has come tells that all before it have, but perhaps for the last: see tell_that_chunk_came().
 __device__ __forceinline__ void mma_stage(const Args& args, Accumulator& sums, SharedStorage& shared,
                                           unsigned chunk, int consumer) {
   wait_for_turn(consumer);
@@ -282,6 +314,7 @@ __device__ __forceinline__ void store_tile(const Args& args, const Accumulator& 
   }
 }
 
+template <class S>
 __device__ __forceinline__ void consume(const Args& args, SharedStorage& shared, const Part& part, int rank,
                                         int first_k, int consumer, int warp) {
   first_k += 16 * warp;
@@ -291,7 +324,8 @@ __device__ __forceinline__ void consume(const Args& args, SharedStorage& shared,
   if (consumer == kConsumers - 1) pass_turn(consumer);  // the first turn is consumer 0's
   ptx::mbarrier_wait(ptx::shared_address(&shared.filter_full), 0);
 #pragma unroll 1
-  for (int tile = part.first_tile + consumer; tile < part.end_tile; tile += kConsumers) {
+  for (int tile = part.first_tile + S::first_tile(rank) + consumer * S::kTileStep; tile < part.end_tile;
+       tile += kConsumers * S::kTileStep) {
     const auto [image, tile_of_image] = args.by_tiles.divide(tile);
     const unsigned chunk = tile + image * args.halo - part.first_chunk;
     Accumulator sums;
@@ -323,9 +357,10 @@ struct TileOutputs {
   __device__ bool exists(const Position& at) const { return at.row % args.h < args.p && at.column < args.q; }
 };
 
-/// For a consumer warp, after all of a part has been stored: its flagged outputs of this block's channels
-/// again in fp32.
-__device__ __forceinline__ void recompute_flagged(const Args& args, const Part& part, int k_block) {
+/// For a consumer warp, after all of a part has been stored: this thread block's flagged outputs again in
+/// fp32.
+template <class S>
+__device__ __forceinline__ void recompute_flagged(const Args& args, const Part& part, int rank, int k_block) {
   static_assert(kPlanes == sizeof(unsigned long long));
   const auto* const flags = reinterpret_cast<const unsigned long long*>(args.raised) + part.first_chunk;
   bool any = false;
@@ -335,42 +370,45 @@ __device__ __forceinline__ void recompute_flagged(const Args& args, const Part& 
   if (!__any_sync(~0u, any)) return;
   const Channels channels{k_block * kBlockK, min((k_block + 1) * kBlockK, args.k)};
 #pragma unroll 1
-  for (int tile = part.first_tile; tile < part.end_tile; ++tile)
+  for (int tile = part.first_tile + S::first_tile(rank); tile < part.end_tile; tile += S::kTileStep)
     recompute_if_flagged<1>(args.again, TileOutputs{args, tile}, channels, threadIdx.x / 32 - kWarpsPerGroup,
                             kConsumers * kWarpsPerGroup);
 }
 
+template <class S>
 __device__ __forceinline__ void init_barriers(const Args& args, SharedStorage& shared) {
   ptx::mbarrier_init(ptx::shared_address(&shared.filter_full), 1);
   for (int i = 0; i < kSlots; ++i) {
     ptx::mbarrier_init(ptx::shared_address(&shared.chunk_full[i]), kWarpsPerGroup);
     ptx::mbarrier_init(ptx::shared_address(&shared.chunk_empty[i]),
-                       kClusterBlocks * kWarpsPerGroup * (1 + args.halo));
+                       S::kBlocksOfK * kWarpsPerGroup * (1 + args.halo) +
+                           (S::kBlocksOfK == 1 ? kClusterBlocks * kWarpsPerGroup : 0));
   }
   for (auto& barriers : shared.stage_full)
     for (std::uint64_t& barrier : barriers) ptx::mbarrier_init(ptx::shared_address(&barrier), 1);
   ptx::fence_mbarrier_init();
 }
 
-static __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(kThreads, 1)
+template <class S>
+__global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(kThreads, 1)
     kernel(const __grid_constant__ Args args) {
   extern __shared__ __align__(1024) unsigned char memory[];
   SharedStorage& shared = *reinterpret_cast<SharedStorage*>(memory);
   const int rank = blockIdx.x % kClusterBlocks, cluster = blockIdx.x / kClusterBlocks;
   const int k_cluster = cluster % args.k_clusters;
-  const int k_block = k_cluster * kClusterBlocks + rank;
+  const int k_block = S::k_block(k_cluster, rank);
   const Part part(args, cluster / args.k_clusters);
   // By shuffle, so that the compiler knows them to be uniform: a divergent role would serialise wgmma.
   const int group = __shfl_sync(~0u, threadIdx.x / 128, 0);
   const int warp = __shfl_sync(~0u, threadIdx.x % 128 / 32, 0);
 
-  if (threadIdx.x == 0) init_barriers(args, shared);
+  if (threadIdx.x == 0) init_barriers<S>(args, shared);
   ptx::cluster_sync();  // the peer's barriers exist before anything is sent to them
 
   // At last, by both roles: the peer may still copy to, or arrive at, this block's shared memory.
   if (group == 0) {
     ptx::setmaxnreg_dec<kProducerRegisters>();
-    produce(args, shared, part, rank, warp);
+    produce<S>(args, shared, part, rank, warp);
     __syncwarp();
     ptx::cluster_sync();
   } else {
@@ -378,10 +416,10 @@ static __global__ void __cluster_dims__(kClusterBlocks, 1, 1) __launch_bounds__(
     if (group == 1 && warp == 0 && ptx::elect_one())
       load_filter(shared.filter, args.filter, k_block, ptx::shared_address(&shared.filter_full));
     __syncwarp();
-    consume(args, shared, part, rank, k_block * kBlockK, group - 1, warp);
+    consume<S>(args, shared, part, rank, k_block * kBlockK, group - 1, warp);
     __syncwarp();
     ptx::cluster_sync();  // both blocks' flags are seen now
-    recompute_flagged(args, part, k_block);
+    recompute_flagged<S>(args, part, rank, k_block);
   }
 }
 
