@@ -6,7 +6,7 @@
 //
 // Three kernels share the operands' layouts, the activation and that recomputation:
 //   common/hopper_pixel_ring.cuh  c <= 64, narrow even rows: filter resident, x read once
-//   common/hopper_row_ring.cuh    c <= 64, wide rows: the same, with wider stores of y
+//   common/hopper_row_ring.cuh    c <= 64, wide even rows: the same, y in whole sectors
 //   common/hopper_packed.cuh      everything else, from a first pass that packs x
 // This file chooses between them, and their tiles.
 
@@ -61,7 +61,7 @@ bool suits_pixel_ring(const Shape& shape, const DeviceInfo& device) {
                    ring::kClusterBlocks / device.multiprocessors;
   const bool reads_few = ring::halo(static_cast<int>(shape.w)) < ring::kMostChunks - 1;
   const double least_tiles = shape.c <= hopper::kBlockC / 2 ? 32
-                             : blocks == 1                  ? 12
+                             : blocks == 1                  ? 12.5
                              : reads_few                    ? 3.5
                                                             : 5,
                least_filled = blocks > 1 && tiles_of_cluster >= 10 ? 0.65 : 0.8;
@@ -87,7 +87,8 @@ bool suits_row_ring(const Shape& shape) {
          rows * divide_up(shape.q(), ring::kStripColumns) <= INT_MAX;
 }
 
-/// Clusters that share the work of one block of output channels, in a ring's kernel.
+/// Parts that the work is divided in, in a ring's kernel: clusters for each cluster's worth of output
+/// channels.
 template <class SharedStorage, class Args>
 int ring_parts(const Problem& problem, void (*kernel)(Args), int k_clusters, std::int64_t work) {
   using namespace hopper::ring;
@@ -146,7 +147,7 @@ Plan prepare_row_ring(const Problem& problem) {
         args.map_x();
         main.kernel<<<main.blocks, main.threads, main.shared_bytes, launch.stream>>>(args);
         CONVMISH_CHECK_CUDA(cudaGetLastError());
-        hopper::launch_after_start(recompute_kernel, main.blocks, kRecomputeThreads, 0, 1, launch.stream,
+        hopper::launch_after_start(second_pass_kernel, main.blocks, kSecondPassThreads, 0, 1, launch.stream,
                                    args, again);
       });
   plan.note += hopper::row_ring_note(args.strips);

@@ -254,7 +254,8 @@ class PixelRing(unittest.TestCase):
             self.assertEqual(faults(Model, halo), {}, halo)
 
     def test_every_tile_reads_its_chunks_where_blocks_take_them_by_turns(self):
-        self.assertEqual(faults(Model, 1, seeds=6, blocks_of_k=1), {})
+        for halo in WIDTHS:
+            self.assertEqual(faults(Model, halo, blocks_of_k=1), {}, halo)
 
     def check_that_fails(self, model, halo, part, **options):
         found = faults(model, halo, [part], **options)
@@ -267,7 +268,8 @@ class PixelRing(unittest.TestCase):
             self.check_that_fails(WithoutPeersConsent, halo, (20, 5, 20), seeds=10)
             self.check_that_fails(WithoutTurns, halo, (2, 0, 9), seeds=10)
             self.check_that_fails(Model, halo, (20, 5, 20), slots=halo)  # a tile reads one more
-        self.check_that_fails(WithoutProducersConsent, 1, (3, 1, 11), seeds=10, blocks_of_k=1)
+            self.check_that_fails(WithoutProducersConsent, halo, (3, 1, 11), seeds=10, blocks_of_k=1)
+            self.check_that_fails(WithoutTurns, halo, (2, 0, 9), seeds=10, blocks_of_k=1)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,8 @@
 //   filter_full        consumers wait, once
 //   stage_full[warp]   a producer warp waits for the piece of a chunk that it has sent for
 //   chunk_full[slot]   consumers wait; completed by the 4 producer warps and the bytes of the peer's copies
-//   chunk_empty[slot]  producers wait; completed by the consumers' warps of both blocks, for both write
-//   there,
-//                      for each tile that reads the chunk; see also tell_that_chunk_came()
+//   chunk_empty[slot]  producers wait; completed by the consumers' warps for each tile that reads the chunk,
+//                      in both blocks, for both write there; see also tell_that_chunk_came()
 //   turn (named)       consumer i waits for consumer i - 1 to have issued nearly all its wgmma
 //
 // The L2 takes as long for a part of a 32-byte sector of y as for a whole one, and rows of y begin anywhere
@@ -77,7 +76,7 @@ struct Args {
 };
 
 /// How a cluster shares its work out: blocks of output channels that it computes; with one, its thread blocks
-/// take tiles by turns, and both read every chunk none the less.
+/// take tiles by turns, and both have every chunk in their rings none the less.
 template <int kBlocksOfK_>
 struct Sharing {
   static constexpr int kBlocksOfK = kBlocksOfK_, kTileStep = kClusterBlocks / kBlocksOfK;
@@ -160,9 +159,9 @@ class PieceFeed {
   std::uint32_t parity_ = 0;
 };
 
-/// Where a chunk may be read by one thread block only (at an end of an image, if the blocks take tiles by
-/// turns), nobody in the other would know that its copy has come, before the slot is filled again. So there
-/// the producers of both tell each other that it has: of a chunk that was sent for one chunk ago.
+/// If the blocks take tiles by turns, a chunk at an end of what a part has of an image is read by one of them
+/// only; nobody in the other would know that its copy has come, before the slot is filled again. So the
+/// producers of both tell each other that a chunk has come, each when it has sent the next one.
 __device__ __forceinline__ void tell_that_chunk_came(SharedStorage& shared, int slot, std::uint32_t parity,
                                                      int rank) {
   ptx::mbarrier_wait(ptx::shared_address(&shared.chunk_full[slot]), parity);
@@ -236,7 +235,8 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage& shared,
 /// A barrier's parity tells one pass through the ring from the next only. Whoever has the turn knows that the
 /// tile before has seen its last chunk come, and so, however far this tile's chunks are, that those a pass
 /// before had come. If blocks take tiles by turns, that is the tile before the last one; but then a chunk
-/// that has come tells that all before it have, but perhaps for the last: see tell_that_chunk_came().
+/// that has come tells that all before it have, the one right before it perhaps excepted: see
+/// tell_that_chunk_came().
 __device__ __forceinline__ void mma_stage(const Args& args, Accumulator& sums, SharedStorage& shared,
                                           unsigned chunk, int consumer) {
   wait_for_turn(consumer);

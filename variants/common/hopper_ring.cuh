@@ -1,6 +1,7 @@
 // What the fused convolutions that keep their input in a ring share (hopper_row_ring.cuh,
-// hopper_pixel_ring.cuh): a cluster of two thread blocks, each of 64 of its 128 output channels, a producer
-// warpgroup that converts one half of the input channels for both, and consumers that multiply in turn.
+// hopper_pixel_ring.cuh): a cluster of two thread blocks, each of 64 of its output channels (128, or in the
+// ring of pixels 64, the same), a producer warpgroup that converts one half of the input channels for both,
+// and consumers that multiply in turn.
 #pragma once
 
 #include "variants/common/hopper_operands.cuh"
@@ -9,9 +10,8 @@ namespace convmish::hopper::ring {
 
 inline constexpr int kClusterBlocks = 2;
 inline constexpr int kClusterK = kClusterBlocks * kBlockK;
-inline constexpr int kConsumers = 4;
 inline constexpr int kWarpsPerGroup = 4;
-inline constexpr int kConsumerThreads = 128 * kConsumers, kThreads = 128 + kConsumerThreads;
+inline constexpr int kConsumers = 4, kThreads = 128 * (1 + kConsumers);
 inline constexpr int kPlanesPerBlock = kPlanes / kClusterBlocks;
 static_assert(kPlanesPerBlock == kWarpsPerGroup, "one producer warp a plane");
 inline constexpr int kPiecePixels = 64;  // what a producer warp brings at a time, of its plane

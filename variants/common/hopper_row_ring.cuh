@@ -545,15 +545,15 @@ struct RowOutputs {
   __device__ bool exists(const Position&) const { return true; }
 };
 
-inline constexpr int kRecomputeThreads = 512;
+inline constexpr int kSecondPassThreads = 512;
 
-/// The pass behind the kernel, of as many thread blocks: what each computed and was flagged again in fp32, an
-/// output a warp.
+/// The pass behind the kernel, of as many thread blocks: of what a block of the kernel computed, the flagged
+/// outputs again in fp32, an output a warp.
 ///
 /// By the kernel's own warps it would cost less still, but with that code in it the compiler moves what the
 /// multiplications need out of the uniform registers.
-static __global__ void __launch_bounds__(kRecomputeThreads)
-    recompute_kernel(const __grid_constant__ Args args, RecomputeArgs again) {
+static __global__ void __launch_bounds__(kSecondPassThreads)
+    second_pass_kernel(const __grid_constant__ Args args, RecomputeArgs again) {
   const auto [part, rank, k_block] = place_of_block(args);
   const Channels channels{k_block * kBlockK, min((k_block + 1) * kBlockK, args.k)};
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -571,7 +571,7 @@ static __global__ void __launch_bounds__(kRecomputeThreads)
     const int columns = min(kStripColumns, args.q - first.column);
     for (int row = 0; row < run.rows; ++row, flags += kPlanes)
       recompute_if_flagged<1>(again, RowOutputs{flags, {first.row + row, first.column}, columns}, channels,
-                              warp, kRecomputeThreads / 32);
+                              warp, kSecondPassThreads / 32);
   }
 }
 
