@@ -97,6 +97,13 @@ int ring_parts(const Problem& problem, void (*kernel)(Args), int k_clusters, std
   return static_cast<int>(std::clamp<std::int64_t>(clusters / k_clusters, 1, work));
 }
 
+template <class SharedStorage, class Args>
+hopper::Launch<Args> ring_launch(void (*kernel)(Args), const Args& args) {
+  using namespace hopper::ring;
+  return {kernel, static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks), kThreads,
+          kClusterBlocks, sizeof(SharedStorage)};
+}
+
 Plan prepare_pixel_ring(const Problem& problem) {
   using namespace hopper::pixel_ring;
   const Shape& shape = problem.shape;
@@ -110,9 +117,7 @@ Plan prepare_pixel_ring(const Problem& problem) {
   args.k_clusters = static_cast<int>(divide_up(shape.k, blocks_of_k * hopper::kBlockK));
   args.parts = ring_parts<SharedStorage>(problem, function, args.k_clusters, args.total_tiles());
 
-  const hopper::Launch<Args> main{function,
-                                  static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks),
-                                  kThreads, kClusterBlocks, sizeof(SharedStorage)};
+  const hopper::Launch<Args> main = ring_launch<SharedStorage>(function, args);
   Plan plan =
       hopper::make_plan(problem, packed, hopper::geometry(main), shape.n * args.chunks() * hopper::kPlanes,
                         [=](const LaunchArgs& launch, const hopper::RecomputeArgs& again) mutable {
@@ -136,9 +141,7 @@ Plan prepare_row_ring(const Problem& problem) {
   args.channel_stride = shape.h * shape.w;
   args.parts = ring_parts<SharedStorage>(problem, kernel, args.k_clusters, args.total_rows());
 
-  const hopper::Launch<Args> main{kernel,
-                                  static_cast<unsigned>(args.parts * args.k_clusters * kClusterBlocks),
-                                  kThreads, kClusterBlocks, sizeof(SharedStorage)};
+  const hopper::Launch<Args> main = ring_launch<SharedStorage>(kernel, args);
   Plan plan = hopper::make_plan(
       problem, packed, hopper::geometry(main), shape.n * args.strips * shape.h * hopper::kPlanes,
       [=](const LaunchArgs& launch, const hopper::RecomputeArgs& again) mutable {

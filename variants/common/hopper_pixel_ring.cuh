@@ -161,9 +161,12 @@ class PieceFeed {
 
 /// If the blocks take tiles by turns, a chunk at an end of what a part has of an image is read by one of them
 /// only; nobody in the other would know that its copy has come, before the slot is filled again. So the
-/// producers of both tell each other that a chunk has come, each when it has sent the next one.
+/// producers of both tell each other that a chunk has come, each when it has sent the next one: `slot` and
+/// `parity` are the next one's.
 __device__ __forceinline__ void tell_that_chunk_came(SharedStorage& shared, int slot, std::uint32_t parity,
                                                      int rank) {
+  if (slot == 0) parity ^= 1;
+  slot = slot == 0 ? kSlots - 1 : slot - 1;
   ptx::mbarrier_wait(ptx::shared_address(&shared.chunk_full[slot]), parity);
   if (threadIdx.x % 32 != 0) return;
   const ptx::SharedAddress empty = ptx::shared_address(&shared.chunk_empty[slot]);
@@ -219,12 +222,11 @@ __device__ __forceinline__ void produce(const Args& args, SharedStorage& shared,
       args.raised[std::int64_t{chunk} * kPlanes + plane] = raised;
     }
     __syncwarp();
-    if (S::kBlocksOfK == 1 && chunk > part.first_chunk)
-      tell_that_chunk_came(shared, slot == 0 ? kSlots - 1 : slot - 1, slot == 0 ? parity ^ 1 : parity, rank);
+    if (S::kBlocksOfK == 1 && chunk > part.first_chunk) tell_that_chunk_came(shared, slot, parity, rank);
     if (++slot == kSlots) slot = 0, parity ^= 1;
   }
   if (S::kBlocksOfK == 1)  // nor may this block end before
-    tell_that_chunk_came(shared, slot == 0 ? kSlots - 1 : slot - 1, slot == 0 ? parity ^ 1 : parity, rank);
+    tell_that_chunk_came(shared, slot, parity, rank);
 }
 
 // --- consumers -------------------------------------------------------------------------------------------
@@ -361,13 +363,8 @@ struct TileOutputs {
 /// fp32.
 template <class S>
 __device__ __forceinline__ void recompute_flagged(const Args& args, const Part& part, int rank, int k_block) {
-  static_assert(kPlanes == sizeof(unsigned long long));
-  const auto* const flags = reinterpret_cast<const unsigned long long*>(args.raised) + part.first_chunk;
-  bool any = false;
-  // From the L2: the L1 may still have those of a launch before.
-  for (int i = threadIdx.x % 32; i < part.end_chunk - part.first_chunk; i += 32)
-    any |= __ldcg(flags + i) != 0;
-  if (!__any_sync(~0u, any)) return;
+  const auto* const flags = reinterpret_cast<const PlaneFlags*>(args.raised) + part.first_chunk;
+  if (!any_flagged(flags, part.end_chunk - part.first_chunk)) return;
   const Channels channels{k_block * kBlockK, min((k_block + 1) * kBlockK, args.k)};
 #pragma unroll 1
   for (int tile = part.first_tile + S::first_tile(rank); tile < part.end_tile; tile += S::kTileStep)

@@ -100,7 +100,6 @@ Plan make_plan(const Problem& problem, Args args, void (*kernel)(Args), std::siz
                      args.x = launch.x;
                      args.y = launch.y;
                      args.raised = static_cast<std::uint8_t*>(launch.workspace);
-                     if constexpr (requires { args.map_x(); }) args.map_x();
                      kernel<<<blocks, threads, shared_bytes, launch.stream>>>(args);
                      CONVMISH_CHECK_CUDA(cudaGetLastError());
                      recompute<kTerms>(again, Units{args}, launch.stream);

@@ -115,4 +115,16 @@ __device__ __forceinline__ void mma_filter_row(Accumulator& sums,
   ptx::wgmma_commit_group();
 }
 
+/// The range guard's flags of all planes, of a row or a chunk.
+using PlaneFlags = unsigned long long;
+static_assert(kPlanes == sizeof(PlaneFlags));
+
+/// For a warp: whether any of so many is raised.
+__device__ __forceinline__ bool any_flagged(const PlaneFlags* flags, int count) {
+  bool any = false;
+  // From the L2: the L1 may still have those of a launch before.
+  for (int i = threadIdx.x % 32; i < count; i += 32) any |= __ldcg(flags + i) != 0;
+  return __any_sync(~0u, any);
+}
+
 }  // namespace convmish::hopper::ring

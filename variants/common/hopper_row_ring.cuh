@@ -556,22 +556,17 @@ static __global__ void __launch_bounds__(kSecondPassThreads)
     second_pass_kernel(const __grid_constant__ Args args, RecomputeArgs again) {
   const auto [part, rank, k_block] = place_of_block(args);
   const Channels channels{k_block * kBlockK, min((k_block + 1) * kBlockK, args.k)};
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   ptx::wait_for_kernel_before();
   Walk walk(args, part);
   for (Run run; walk.next(args, run);) {
     const std::uint8_t* flags =
         args.raised + std::int64_t{args.row_id(run.image * args.strips + run.strip, run.first_row)} * kPlanes;
-    bool any = false;
-    static_assert(kPlanes == sizeof(unsigned long long));
-    for (int i = lane; i < run.input_rows(); i += 32)
-      any |= __ldcg(reinterpret_cast<const unsigned long long*>(flags) + i) != 0;
-    if (!__any_sync(~0u, any)) continue;
+    if (!any_flagged(reinterpret_cast<const PlaneFlags*>(flags), run.input_rows())) continue;
     const Position first{std::int64_t{run.image} * args.h + run.first_row, run.strip * kStripColumns};
     const int columns = min(kStripColumns, args.q - first.column);
     for (int row = 0; row < run.rows; ++row, flags += kPlanes)
       recompute_if_flagged<1>(again, RowOutputs{flags, {first.row + row, first.column}, columns}, channels,
-                              warp, kSecondPassThreads / 32);
+                              threadIdx.x / 32, kSecondPassThreads / 32);
   }
 }
 
